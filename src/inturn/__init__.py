@@ -27,7 +27,7 @@ from inturn.model import (
     Receipt,
     seconds,
 )
-from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
+from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
 from inturn.processor import OpenDocument, Reject, Result, Retry
 from inturn.queue import Queue
 from inturn.store import Attempt, CustomerFilter, DocumentFilter, DocumentSort, Operator
@@ -56,6 +56,7 @@ _LAZY_IMPORTS = {
 
 __all__ = [
     "Attempt",
+    "Charge",
     "Check",
     "Claim",
     "Client",

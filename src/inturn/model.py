@@ -346,6 +346,11 @@ class WorkerReport(NamedTuple):
     """By document id: microseconds that a slot has been processing it. Other claims of the worker are prefetched.
     None if the worker does not report it."""
 
+    @property
+    def open_slots(self) -> int:
+        """The slots that take documents: none of a worker that stops."""
+        return 0 if self.stopping else self.slots
+
 
 def report_to_json(report: WorkerReport) -> tuple[str, str | None]:
     """Serialize a report; `at_work` is separate because older versions do not know the field."""
@@ -411,6 +416,8 @@ class Customer(NamedTuple):
     settings: CustomerSettings
     running: int
     lanes: tuple[LaneStatus, ...]
+    is_over_share: bool = False
+    """Whether its lanes are closed because it holds its share of the slots while other customers come."""
 
     @property
     def waiting(self) -> int:

@@ -31,6 +31,7 @@ from inturn.store_types import (
     OUTCOME_EVENTS,
     SYSTEM_OPERATOR,
     WORKER_RETENTION,
+    WORKER_TIMEOUT,
     AckAndClaim,
     AckStatus,
     AheadOfClock,
@@ -59,6 +60,8 @@ from inturn.store_types import (
     Throughput,
     Work,
     check_fingerprint,
+    held_time,
+    live_slots,
     work_times,
 )
 
@@ -70,6 +73,7 @@ __all__ = [
     "OUTCOME_EVENTS",
     "SYSTEM_OPERATOR",
     "WORKER_RETENTION",
+    "WORKER_TIMEOUT",
     "AckAndClaim",
     "AckStatus",
     "AheadOfClock",
@@ -100,6 +104,8 @@ __all__ = [
     "Throughput",
     "Work",
     "check_fingerprint",
+    "held_time",
+    "live_slots",
     "work_times",
 ]
 

@@ -4,7 +4,7 @@ Times and durations are integer microseconds.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -17,6 +17,8 @@ from inturn.policy.scheduler import Head
 IDEMPOTENCY_KEY_RETENTION: Final = 7 * 86_400 * SECOND
 WORKER_RETENTION: Final = 86_400 * SECOND
 """A worker without a report for this long is forgotten."""
+WORKER_TIMEOUT: Final = 30 * SECOND
+"""A worker reports every 10 seconds; without a report for this long it counts as gone."""
 MAX_STORED_ATTEMPTS: Final = 50
 """Earlier attempts stored for one document; older ones are dropped."""
 MAX_SEQ: Final = 2**63 - 1
@@ -226,7 +228,7 @@ class PolicyVersion(NamedTuple):
 
 
 class LaneSnapshot(NamedTuple):
-    """An open lane: its virtual time `(turn, stamp)`, its length and its head."""
+    """An open lane: its virtual time `(turn, stamp)`, its length, its head and what a start of that is charged."""
 
     customer: str
     level: int
@@ -235,6 +237,7 @@ class LaneSnapshot(NamedTuple):
     stamp: int
     waiting: int
     head: Head
+    charge: int
 
 
 class SchedulerSnapshot(NamedTuple):
@@ -329,6 +332,16 @@ def work_times(outcome: Outcome, started_at: int, now: int) -> tuple[int | None,
     began_after, worked = outcome.work or (0, held)
     began_after = min(began_after, held)
     return started_at + began_after, min(worked, held - began_after)
+
+
+def held_time(started_at: int | None, lease_until: int | None, now: int) -> int:
+    """Return how long a claim was held that ends now without an outcome: no longer than its lease."""
+    return max(0, min(now, now if lease_until is None else lease_until) - (started_at or 0))
+
+
+def live_slots(worker_slots: Iterable[tuple[int, int]], now: int) -> int:
+    """Count the slots of workers that reported lately, given as the time of the report and the slots."""
+    return sum(slots for seen_at, slots in worker_slots if abs(now - seen_at) <= WORKER_TIMEOUT)
 
 
 def check_fingerprint(n: int) -> str:

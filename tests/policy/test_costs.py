@@ -12,9 +12,19 @@ from inturn.policy.costs import CostFit, CostSample, fit_costs
 NUMBERS = st.floats(0, 100, allow_nan=False)
 
 
-def test_without_a_choice_every_document_costs_one() -> None:
+def test_without_a_cost_by_page_every_document_costs_one() -> None:
     documents = [NewDocument("a", pages=50), NewDocument("b", cost=3)]
-    assert CostPolicy().apply(documents) is documents
+    assert CostPolicy(1, 0).apply(documents) is documents
+
+
+def test_without_a_choice_a_document_costs_its_pages() -> None:
+    documents = [
+        NewDocument("a", pages=50),
+        NewDocument("b", cost=3),
+        NewDocument("c"),
+        NewDocument("d", size=2_500_000),
+    ]
+    assert [document.cost for document in CostPolicy().apply(documents)] == [50, 3, 1, 3]
 
 
 def test_a_policy_with_costs_is_read_back() -> None:

@@ -1,6 +1,7 @@
 """A document's place is what claims would do: by the division, by replaying the turns, and on a real store."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,13 +11,14 @@ from inturn.insights import open_lanes
 from inturn.model import MAX_TIME, NewDocument
 from inturn.policy import Policy
 from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
-from inturn.policy.scheduler import Head, Lane, Order, Scheduler, TurnPolicy
+from inturn.policy.scheduler import VIRTUAL_TIME_UNIT, Head, Lane, Order, Scheduler, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
+from model_lanes import BY_COST
 
 ANNA = Operator("anna", "test")
-NO_SLOT = TurnPolicy(overdue_after=MAX_TIME)
+NO_SLOT = replace(BY_COST, overdue_after=MAX_TIME)
 
 
 @st.composite
@@ -27,7 +29,15 @@ def standing_lines(draw: st.DrawFn) -> list[OpenLane]:
     turns = st.integers(0, 6).map(lambda item: item * 250_000)
     weights = st.sampled_from([0.5, 1.0, 2.0, 3.0, 4.0])
     return [
-        OpenLane(draw(st.integers(1, 2)), draw(turns), stamp, draw(weights), draw(st.integers(1, 8)), 1.0, stamp)
+        OpenLane(
+            draw(st.integers(1, 2)),
+            draw(turns),
+            stamp,
+            draw(weights),
+            draw(st.integers(1, 8)),
+            VIRTUAL_TIME_UNIT,
+            stamp,
+        )
         for stamp in stamps
     ]
 
@@ -44,7 +54,7 @@ def replay(lines: Sequence[OpenLane]) -> list[int]:
             open_lane.weight,
             open_lane.turn,
             open_lane.stamp,
-            head=Head(open_lane.seq, 0, open_lane.cost),
+            head=Head(open_lane.seq, 0, open_lane.charge / VIRTUAL_TIME_UNIT),
         )
         left[line.customer] = open_lane.waiting
         turns.levels[open_lane.level].open_lanes += 1
@@ -127,11 +137,11 @@ def test_first_come_first_served_is_bounded_from_above(steps: list[tuple[str, st
 
 
 def test_first_come_first_served_is_exact_for_lines_of_one() -> None:
-    lines = [OpenLane(1, 0, n, 1.0, 1, 1.0, n) for n in (3, 1, 2)]
+    lines = [OpenLane(1, 0, n, 1.0, 1, VIRTUAL_TIME_UNIT, n) for n in (3, 1, 2)]
     assert [classic_ahead(lines, mine, 0, line.seq).place for mine, line in enumerate(lines)] == [2, 0, 1]
 
 
 def test_a_million_documents_are_counted_at_once() -> None:
-    lines = [OpenLane(9, 0, number, 1.0, 10_000, 1.0, number) for number in range(100)]
+    lines = [OpenLane(9, 0, number, 1.0, 10_000, VIRTUAL_TIME_UNIT, number) for number in range(100)]
     assert fair_ahead(lines, 0, 9_999) == Ahead(0, 99 * 9_999, 9_999)
     assert fair_ahead(lines, 99, 9_999) == Ahead(0, 99 * 10_000, 9_999)

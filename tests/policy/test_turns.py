@@ -1,6 +1,7 @@
 """What the order promises, as properties of random histories."""
 
 from collections import Counter as Tally
+from dataclasses import replace
 from itertools import combinations, count, pairwise
 
 import pytest
@@ -8,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inturn import InvalidInputError, Order, TurnPolicy
-from inturn.policy.scheduler import LEVELS, VIRTUAL_TIME_UNIT, Head, VirtualTime, increment
-from model_lanes import DocumentLane, Lanes
+from inturn.policy.scheduler import LEVELS, VIRTUAL_TIME_UNIT, Head, VirtualTime, cost_charge, increment
+from model_lanes import BY_COST, DocumentLane, Lanes
 
 NEVER = 10**15
-STRICT = TurnPolicy(overdue_after=NEVER)
+STRICT = replace(BY_COST, overdue_after=NEVER)
 NAMES = st.sampled_from("abcde")
 LEVEL = st.integers(1, 9)
 COST = st.sampled_from([0.5, 1.0, 3.0, 20.0])
@@ -104,14 +105,14 @@ def test_backlogged_lines_get_their_share_within_one_document_of_each(
     for number, (weight, costs) in enumerate(customers):
         for turn in range(taken + 1):
             lanes.add(str(number), 9, cost=costs[turn % len(costs)], weight=weight)
-    largest = [max(increment(cost, weight) for cost in costs) for weight, costs in customers]
+    largest = [max(increment(cost_charge(cost), weight) for cost in costs) for weight, costs in customers]
     served = [0] * len(customers)
     seen = [tuple(served)]
     for _ in range(taken):
         taken_now = lanes.take()
         assert taken_now is not None
         lane, head = taken_now
-        served[int(lane.customer)] += increment(head.cost, lane.weight)
+        served[int(lane.customer)] += increment(cost_charge(head.cost), lane.weight)
         seen.append(tuple(served))
     for one, other in combinations(range(len(customers)), 2):
         ahead = [item[one] - item[other] for item in seen]
@@ -444,8 +445,8 @@ def test_an_empty_line_is_remembered_only_while_it_is_ahead_of_v() -> None:
 
 @given(st.floats(0.001, 10_000), st.floats(0.001, 1_000))
 def test_every_document_moves_its_line(cost: float, weight: float) -> None:
-    assert increment(cost, weight) >= 1
-    assert increment(1.0, 1.0) == VIRTUAL_TIME_UNIT
+    assert increment(cost_charge(cost), weight) >= 1
+    assert increment(cost_charge(1.0), 1.0) == VIRTUAL_TIME_UNIT
 
 
 @pytest.mark.parametrize(

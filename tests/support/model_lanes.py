@@ -3,7 +3,10 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from inturn.policy.scheduler import Head, Lane, Scheduler, TurnPolicy
+from inturn.policy.scheduler import Charge, Head, Lane, Scheduler, TurnPolicy, cost_charge
+
+BY_COST = TurnPolicy(charge=Charge.COST, max_share=1.0)
+"""The order by documents: every dispatch is charged its cost, and nothing is corrected."""
 
 
 @dataclass(slots=True, eq=False)
@@ -16,7 +19,7 @@ class DocumentLane(Lane):
 class Lanes:
     """Customers with lines in levels; a customer at its cap is closed, as in the stores."""
 
-    policy: TurnPolicy = field(default_factory=TurnPolicy)
+    policy: TurnPolicy = BY_COST
     caps: dict[str, int] = field(default_factory=dict)
     running: dict[str, int] = field(default_factory=dict)
     lanes: dict[tuple[str, int], DocumentLane] = field(default_factory=dict)
@@ -49,7 +52,7 @@ class Lanes:
     def release(self, lane: DocumentLane, head: Head) -> None:
         """Give a claim back unstarted."""
         self.running[lane.customer] -= 1
-        self.scheduler.refund(lane, head.cost)
+        self.scheduler.correct(lane, -cost_charge(head.cost))
         lane.documents = deque(sorted([*lane.documents, head]))
         if len(lane.documents) == 1:
             lane.head = head

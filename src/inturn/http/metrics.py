@@ -12,11 +12,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from inturn.errors import NotFoundError
-from inturn.insights import WORKER_TIMEOUT, Insights
+from inturn.insights import Insights
 from inturn.model import SECOND, DocumentState
 from inturn.policy.scheduler import LEVELS
 from inturn.queue_reader import QueueReader
-from inturn.store import Event, EventKind
+from inturn.store import WORKER_TIMEOUT, Event, EventKind
 
 OUTCOMES: Final = {
     EventKind.FINISHED: "done",

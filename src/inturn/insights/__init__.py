@@ -6,7 +6,6 @@ from inturn.insights.overview import MAX_SHOWN_CUSTOMERS, live_overview
 from inturn.insights.reader import (
     MIN_FINISHES,
     THROUGHPUT_WINDOW,
-    WORKER_TIMEOUT,
     Insights,
     counter_status,
     observed_window,
@@ -35,7 +34,6 @@ __all__ = [
     "MAX_SHOWN_CUSTOMERS",
     "MIN_FINISHES",
     "THROUGHPUT_WINDOW",
-    "WORKER_TIMEOUT",
     "AtWork",
     "BatchStatus",
     "Bounds",

@@ -40,7 +40,7 @@ from inturn.policy.costs import CostFit, CostSample, fit_costs
 from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
 from inturn.policy.priority import Counter
 from inturn.queue_reader import QueueReader
-from inturn.store import CustomerFilter, DocumentFilter, PolicyVersion, SchedulerSnapshot
+from inturn.store import WORKER_TIMEOUT, CustomerFilter, DocumentFilter, PolicyVersion, SchedulerSnapshot
 
 SNAPSHOT_MAX_AGE: Final = SECOND
 """Maximum age of the cached scheduler snapshot for places and forecasts."""
@@ -50,8 +50,6 @@ THROUGHPUT_WINDOW: Final = 600 * SECOND
 MEDIUM_WINDOW: Final = 60 * SECOND
 REPORT_DELAY: Final = 2 * SECOND
 """A report may lack claims of this long before it: it is built before it is written."""
-WORKER_TIMEOUT: Final = 30 * SECOND
-"""A worker reports every 10 seconds; without a report for this long it counts as gone."""
 SHORT_WINDOW: Final = 10 * SECOND
 MAX_COST_SAMPLES: Final = 2_000
 DEFAULT_BUSIEST: Final = 12
@@ -410,6 +408,6 @@ def forecast_target(document: Document, snapshot: SchedulerSnapshot) -> Forecast
 def open_lanes(snapshot: SchedulerSnapshot) -> list[OpenLane]:
     """Convert a snapshot to the input of `inturn.policy.position`."""
     return [
-        OpenLane(lane.level, lane.turn, lane.stamp, lane.weight, lane.waiting, lane.head.cost, lane.head.seq)
+        OpenLane(lane.level, lane.turn, lane.stamp, lane.weight, lane.waiting, lane.charge, lane.head.seq)
         for lane in snapshot.lanes
     ]

@@ -7,9 +7,22 @@ from typing import Any
 from inturn.policy.costs import CostPolicy
 from inturn.policy.priority import CheckResult, Counter, PriorityPolicy
 from inturn.policy.retry import RetryPolicy
-from inturn.policy.scheduler import Order, TurnPolicy
+from inturn.policy.scheduler import Charge, Order, TurnPolicy
 
-__all__ = ["CheckResult", "CostPolicy", "Counter", "Order", "Policy", "PriorityPolicy", "RetryPolicy", "TurnPolicy"]
+__all__ = [
+    "Charge",
+    "CheckResult",
+    "CostPolicy",
+    "Counter",
+    "Order",
+    "Policy",
+    "PriorityPolicy",
+    "RetryPolicy",
+    "TurnPolicy",
+]
+
+
+DEFAULT_SHARE_IDLE_AFTER = TurnPolicy().share_idle_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,9 @@ class Policy:
             "order": str(self.turns.order),
             "overdue_after": self.turns.overdue_after,
             "overdue_every": self.turns.overdue_every,
+            "charge": str(self.turns.charge),
+            "max_share": self.turns.max_share,
+            "share_idle_after": self.turns.share_idle_after,
             "per_document": self.costs.per_document,
             "per_page": self.costs.per_page,
             "bytes_per_page": self.costs.bytes_per_page,
@@ -35,9 +51,16 @@ class Policy:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Policy":
-        """Parse the output of `to_dict`."""
+        """Parse the output of `to_dict`. A policy of an older version charges costs and limits no share."""
         return cls(
             PriorityPolicy(data["reset_interval"], tuple(data["thresholds"])),
-            TurnPolicy(Order(data["order"]), data["overdue_after"], data["overdue_every"]),
+            TurnPolicy(
+                Order(data["order"]),
+                data["overdue_after"],
+                data["overdue_every"],
+                Charge(data.get("charge", Charge.COST)),
+                data.get("max_share", 1.0),
+                data.get("share_idle_after", DEFAULT_SHARE_IDLE_AFTER),
+            ),
             CostPolicy(data["per_document"], data["per_page"], data["bytes_per_page"]),
         )

@@ -13,14 +13,17 @@ MIN_FIT_DOCUMENTS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class CostPolicy:
-    """A document costs `per_document + per_page * pages`. With `per_page` 0, as in the spec, every document costs 1.
+    """A document costs `per_document + per_page * pages`. With `per_page` 0, every document costs 1.
+
+    Where lanes are charged time (`inturn.policy.scheduler.Charge`), the cost is the document's size in comparison with
+    others of its customer: by default its pages.
 
     The charged pages have a minimum, because the customer controls the counted pages: one page for every started
     `bytes_per_page`, and at least one. The minimum also applies to documents whose pages cannot be counted.
     """
 
-    per_document: float = DEFAULT_COST
-    per_page: float = 0.0
+    per_document: float = 0.0
+    per_page: float = 1.0
     bytes_per_page: int = 1_000_000
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Generic
 
 from inturn.model import CustomerSettings
 from inturn.policy import rates
-from inturn.policy.scheduler import Head, LaneT, Scheduler
+from inturn.policy.scheduler import CustomerWork, Head, LaneT, Scheduler, cost_charge
 
 DEFAULT_SETTINGS = CustomerSettings()
 
@@ -27,11 +27,16 @@ class CustomerLanes(Generic[LaneT]):
     """The theoretical arrival time of its rate limit (`inturn.policy.rates`)."""
     rate_closed_until: int | None = None
     lanes: dict[int, LaneT] = field(default_factory=dict)
+    work: CustomerWork = field(default_factory=CustomerWork)
+    is_over_share: bool = False
+    """Whether it holds its share of the slots while others come (`inturn.policy.share`)."""
 
     @property
     def is_open(self) -> bool:
-        """Whether its documents may be started now: no pause, cap or rate limit closes it."""
+        """Whether its documents may be started now: no pause, cap, rate limit or share closes it."""
         settings = self.settings
+        if self.is_over_share:
+            return False
         if settings is DEFAULT_SETTINGS:
             return True
         if settings.paused or self.rate_closed_until is not None:
@@ -42,11 +47,18 @@ class CustomerLanes(Generic[LaneT]):
 class LaneTracker(Generic[LaneT]):
     """Apply document and settings changes to lanes and scheduler."""
 
-    __slots__ = ("_find_head", "scheduler")
+    __slots__ = ("_find_customer", "_find_head", "scheduler")
 
-    def __init__(self, scheduler: Scheduler[LaneT], find_head: Callable[[LaneT], Head | None]) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler[LaneT],
+        find_head: Callable[[LaneT], Head | None],
+        find_customer: Callable[[str], CustomerLanes[LaneT]],
+    ) -> None:
+        """`find_customer` returns a customer with all of its lanes."""
         self.scheduler = scheduler
         self._find_head = find_head
+        self._find_customer = find_customer
 
     def joined(self, customer: CustomerLanes[LaneT], lane: LaneT, head: Head, n: int = 1) -> None:
         """Add n documents to a lane; `head` is the first of them."""
@@ -58,10 +70,17 @@ class LaneTracker(Generic[LaneT]):
         elif head.seq < lane.head.seq:
             self.scheduler.change_head(lane, head)
 
-    def released(self, customer: CustomerLanes[LaneT], lane: LaneT, head: Head) -> None:
-        """Put a released claim back into its lane, and refund the lane."""
-        self.scheduler.refund(lane, head.cost)
+    def released(self, customer: CustomerLanes[LaneT], lane: LaneT, head: Head, charged: int | None) -> None:
+        """Put a released claim back into its lane, and refund what it was charged; None if runs were not tracked."""
+        if charged is not None:
+            customer.work.in_flight -= 1
+        self.scheduler.correct(lane, -(cost_charge(head.cost) if charged is None else charged))
         self.joined(customer, lane, head)
+
+    def ended(self, customer: CustomerLanes[LaneT], lane: LaneT, charged: int, worked: int, cost: float | None) -> None:
+        """Settle the charge of a document that no longer runs. `cost` is None if its time says nothing of others."""
+        customer.work.in_flight -= 1
+        self.scheduler.settle(lane, charged, worked, cost)
 
     def left(self, lane: LaneT, seq: int) -> None:
         """Remove a document that left the lane without a claim."""
@@ -87,6 +106,35 @@ class LaneTracker(Generic[LaneT]):
                 customer.rate_closed_until = opens_at
         if settings is not DEFAULT_SETTINGS:
             self.open_or_close(customer)
+        if self.scheduler.last_charge is not None:
+            self._count_start(customer, now)
+
+    def _count_start(self, customer: CustomerLanes[LaneT], now: int) -> None:
+        """Count a start for its customer's share of the slots."""
+        shares, policy = self.scheduler.shares, self.scheduler.policy
+        customer.work.in_flight += 1
+        shares.started(customer.name, now)
+        limit = shares.limit(policy.max_share)
+        if limit is not None and customer.work.in_flight >= limit:
+            shares.at_limit.setdefault(customer.name, False)
+        if shares.at_limit:
+            self.review_shares(now)
+
+    def review_shares(self, now: int) -> None:
+        """Close customers that hold their share of the slots while others come; open them otherwise."""
+        shares, policy = self.scheduler.shares, self.scheduler.policy
+        limit = shares.limit(policy.max_share) if policy.tracks_runs else None
+        is_contended = shares.is_contended(now, policy.share_idle_after)
+        for name, was_closed in list(shares.at_limit.items()):
+            customer = self._find_customer(name)
+            is_at_limit = limit is not None and customer.work.in_flight >= limit
+            customer.is_over_share = is_at_limit and is_contended
+            if customer.is_over_share is not was_closed:
+                self.open_or_close(customer)
+            if is_at_limit:
+                shares.at_limit[name] = customer.is_over_share
+            else:
+                del shares.at_limit[name]
 
     def stopped(self, customer: CustomerLanes[LaneT]) -> None:
         """Count a document of the customer that no longer runs."""

@@ -2,8 +2,8 @@
 
 The estimate assumes that nothing more is submitted, no lane closes and nothing is overdue. All documents of better
 levels go first. Inside a level no replay is needed: a lane's documents have the virtual times `turn`, `turn + step`,
-`turn + 2 * step` and so on, so a division gives how many of them go first. All documents of a lane are assumed to cost
-as much as its head; where that is true, the place is exact.
+`turn + 2 * step` and so on, so a division gives how many of them go first. All documents of a lane are assumed to be
+charged as much as its head; where that is true, the place is exact.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,14 @@ class OpenLane(NamedTuple):
     stamp: int
     weight: float
     waiting: int
-    cost: float
+    charge: int
+    """What its head would be charged (`Scheduler.expected_charge`)."""
     seq: int
 
     @property
     def step(self) -> int:
         """Virtual time of one document of this lane."""
-        return increment(self.cost, self.weight)
+        return increment(self.charge, self.weight)
 
 
 class Ahead(NamedTuple):

@@ -6,11 +6,15 @@ queue-wide sequence number, renewed whenever the turn is set, so that ties go to
 level is the virtual time of the lane last taken as its lowest.
 
 - A claim takes the lowest open lane of the first level that has one. V moves there; the lane's turn grows by
-  `cost / weight`.
+  `charge / weight`.
+- The charge is the document's cost, or the worker time expected for it. In the second case the lane is corrected once
+  the time is known: by `worked - charge`. The expectation is a moving average per customer.
 - A lane that gets its first document, or reopens, joins at V at the earliest: idle or closed time earns no credit.
 - When a level has no open lane left, V jumps to the highest turn ever set in it: no lane keeps an advantage.
 - Every `overdue_every`-th document goes to a level whose oldest head has waited `overdue_after` or longer. Overdue
   levels take this slot by rotation. Every tenth use by a level goes to its longest waiting head, not its lowest lane.
+- No customer holds more than `max_share` of the live slots while documents of other customers are started too
+  (`inturn.policy.share`): running documents are not taken away, so no order alone keeps slots free for them.
 
 `Scheduler` works on the lanes it is given. The memory store gives it all lanes. SQL stores load those that one
 claim can reach: for k documents, the k lowest open lanes and the k longest waiting heads of each
@@ -23,14 +27,25 @@ from heapq import heapify, heappop, heappush
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from inturn.errors import InvalidInputError
-from inturn.model import EXPEDITED_LEVEL, MAX_TIME, SECOND
+from inturn.model import EXPEDITED_LEVEL, MAX_TIME, SECOND, clean_number
+from inturn.policy.share import Shares
 
 VIRTUAL_TIME_UNIT: Final = 1_000_000
-"""Virtual time of a document of cost 1 at weight 1."""
+"""Virtual time of a document of cost 1 at weight 1, and of a second of worker time."""
+MIN_WORK: Final = 1_000
+"""Microseconds that every document is taken to occupy a slot at least: handing it over takes as long."""
+CUSTOMER_MEAN_WEIGHT: Final = 8
+"""A document moves its customer's expected time by one part in so many."""
+MAX_WORK: Final = 86_400 * SECOND
+"""The longest worker time that a document is charged."""
+QUEUE_MEAN_WEIGHT: Final = 64
+"""A document moves the expected time of new customers by one part in so many."""
 LEVELS: Final = range(EXPEDITED_LEVEL, 10)
 OLDEST_HEAD_INTERVAL: Final = 10
 """Every n-th use of the overdue slot by a level goes to its longest waiting head."""
 MAX_OVERDUE_EVERY: Final = 1_000
+MIN_MAX_SHARE: Final = 0.5
+"""With less, a customer that is alone with one other would leave slots idle that neither may use."""
 OUT_OF_TURN_DIVISOR: Final = 10
 """A lane is started out of turn at most once in this fraction of `overdue_after`."""
 
@@ -43,13 +58,27 @@ class Order(StrEnum):
     """The literal spec: first come first served, no overdue slot, no charges."""
 
 
+class Charge(StrEnum):
+    """What a lane is charged for a document."""
+
+    TIME = "time"
+    """Worker time: expected at the start, corrected at the end."""
+    COST = "cost"
+    """The document's cost: 1, or by its pages (`inturn.policy.costs`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnPolicy:
-    """The order, when a document becomes overdue (microseconds), and how often the overdue slot comes."""
+    """The order, when a document becomes overdue (microseconds), how often the overdue slot comes, and shares."""
 
     order: Order = Order.FAIR
     overdue_after: int = 900 * SECOND
     overdue_every: int = 10
+    charge: Charge = Charge.TIME
+    max_share: float = 7 / 8
+    """The part of the live slots that one customer may hold while others come; 1 for all."""
+    share_idle_after: int = 30 * SECOND
+    """Microseconds without a start of another customer after which one customer may hold all slots."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.order, Order):
@@ -63,6 +92,24 @@ class TurnPolicy:
             raise InvalidInputError(
                 f"overdue_every must be a whole number from 2 to {MAX_OVERDUE_EVERY}, not {self.overdue_every!r}",
             )
+        if not isinstance(self.charge, Charge):
+            raise InvalidInputError(f"charge must be one of {', '.join(Charge)}, not {self.charge!r}")
+        clean_number("max_share", self.max_share, MIN_MAX_SHARE, 1)
+        if type(self.share_idle_after) is not int or not 0 <= self.share_idle_after <= MAX_TIME:
+            raise InvalidInputError(
+                f"share_idle_after must be a whole number of microseconds, 0 or more, not {self.share_idle_after!r};"
+                f" for 30 seconds write seconds(30)",
+            )
+
+    @property
+    def charges_time(self) -> bool:
+        """Whether lanes are charged worker time."""
+        return self.order is Order.FAIR and self.charge is Charge.TIME
+
+    @property
+    def tracks_runs(self) -> bool:
+        """Whether starts and ends of documents are counted for each customer: for charges by time, or for shares."""
+        return self.order is Order.FAIR and (self.charge is Charge.TIME or self.max_share < 1)
 
     @property
     def out_of_turn_interval(self) -> int:
@@ -89,6 +136,20 @@ class Head(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
+class CustomerWork:
+    """What is known of a customer's work. All of its lanes share one."""
+
+    unit_time: int | None = None
+    """Expected worker time for a document of cost 1, in microseconds; None before its first document has ended."""
+    in_flight: int = 0
+    """Documents that run and whose start was charged while runs were tracked."""
+
+    def learn(self, unit_time: int) -> None:
+        """Move the expectation towards the time of a document that has ended."""
+        self.unit_time = moved_mean(self.unit_time, unit_time, CUSTOMER_MEAN_WEIGHT)
+
+
+@dataclass(slots=True, eq=False)
 class Lane:
     """The scheduling state of one lane. `scheduled` while it is open and has a head."""
 
@@ -102,6 +163,8 @@ class Lane:
     scheduled: bool = False
     out_of_turn_at: int = 0
     """When the overdue slot last started its head out of turn; 0: never."""
+    work: CustomerWork = field(default_factory=CustomerWork)
+    """Its customer's."""
     turn_entry: tuple[int, int, Self] | None = None
     age_entry: tuple[int, int, int, Self] | None = None
 
@@ -160,7 +223,10 @@ class Level(Generic[LaneT]):
 class Scheduler(Generic[LaneT]):
     """The levels, and the choice of the next lane."""
 
-    __slots__ = ("_fair", "_tick", "dispatched", "levels", "next_stamp", "policy", "rotation")
+    __slots__ = (
+        "_fair", "_tick", "dispatched", "last_charge", "levels", "mean_unit_time", "next_stamp", "policy", "rotation",
+        "shares",
+    )  # fmt: skip
 
     def __init__(self, policy: TurnPolicy, levels: list[Level[LaneT]] | None = None) -> None:
         self.policy = policy
@@ -169,6 +235,11 @@ class Scheduler(Generic[LaneT]):
         self.next_stamp = 1
         self.dispatched = 0
         self.rotation = 0
+        self.mean_unit_time: int | None = None
+        """Expected worker time for a document of cost 1 of a customer of whom nothing is known."""
+        self.last_charge: int | None = None
+        """The charge of the last document taken, to be stored with it; None if runs are not tracked."""
+        self.shares = Shares()
         self._tick = 0
 
     def set_policy(self, policy: TurnPolicy) -> None:
@@ -264,11 +335,26 @@ class Scheduler(Generic[LaneT]):
         if was_scheduled:
             self.schedule(lane)
 
-    def refund(self, lane: LaneT, cost: float) -> None:
-        """Refund the charge of a released document, but move no lane before V."""
+    def settle(self, lane: LaneT, charged: int, worked: int, cost: float | None) -> None:
+        """Correct a lane once the worker time of a document is known; learn from it if its cost is given."""
+        if not self.policy.charges_time:
+            return
+        worked = min(max(worked, MIN_WORK), MAX_WORK)
+        if cost is not None:
+            unit_time = max(1, round(worked / cost))
+            lane.work.learn(unit_time)
+            self.mean_unit_time = moved_mean(self.mean_unit_time, unit_time, QUEUE_MEAN_WEIGHT)
+        self.correct(lane, worked - charged)
+
+    def correct(self, lane: LaneT, difference: int) -> None:
+        """Add to a lane's charges, or refund some of them; an open lane gets no earlier than V by it.
+
+        A lane that is closed or empty may get earlier than V: `activate` moves it to V.
+        """
         level = self.levels[lane.level]
-        turn = max(lane.turn - increment(cost, lane.weight), level.virtual_time.turn)
-        if not self._fair or turn >= lane.turn:
+        earliest = level.virtual_time.turn if lane.scheduled else 0
+        turn = max(lane.turn + round(difference / lane.weight), min(earliest, lane.turn))
+        if not self._fair or turn == lane.turn:
             return
         was_scheduled = lane.scheduled
         if was_scheduled:
@@ -280,9 +366,10 @@ class Scheduler(Generic[LaneT]):
     def is_spent(self, lane: LaneT, now: int | None = None) -> bool:
         """Return whether a lane can be deleted without effect: empty, not ahead of V, free to go out of turn.
 
-        Without `now`, only a lane that never went out of turn is spent.
+        A lane whose customer has documents that run may still be corrected. Without `now`, only a lane that never went
+        out of turn is spent.
         """
-        if lane.head is not None or lane.turn > self.levels[lane.level].virtual_time.turn:
+        if lane.head is not None or lane.turn > self.levels[lane.level].virtual_time.turn or lane.work.in_flight:
             return False
         if now is None:
             return not lane.out_of_turn_at
@@ -307,16 +394,27 @@ class Scheduler(Generic[LaneT]):
                     return level
         return None
 
+    def expected_charge(self, work: CustomerWork, cost: float) -> int:
+        """Return what a document of a customer is charged at its start, before its weight."""
+        if self.policy.charge is Charge.COST:
+            return cost_charge(cost)
+        unit_time = work.unit_time or self.mean_unit_time or VIRTUAL_TIME_UNIT
+        return min(max(round(cost * unit_time), MIN_WORK), MAX_WORK)
+
     def _charge(self, lane: LaneT, *, advance_virtual_time: bool) -> None:
         head = lane.head
         lane.turn_entry = lane.age_entry = None
         lane.scheduled = False
+        self.last_charge = None
         if head is None or not self._fair:
             return
         level = self.levels[lane.level]
         if advance_virtual_time:
             level.virtual_time = VirtualTime(lane.turn, lane.stamp)
-        self._set_turn(lane, level, lane.turn + increment(head.cost, lane.weight))
+        charge = self.expected_charge(lane.work, head.cost)
+        if self.policy.tracks_runs:
+            self.last_charge = charge
+        self._set_turn(lane, level, lane.turn + increment(charge, lane.weight))
 
     def _set_turn(self, lane: LaneT, level: Level[LaneT], turn: int) -> None:
         lane.turn, lane.stamp = turn, self.next_stamp
@@ -329,9 +427,19 @@ class Scheduler(Generic[LaneT]):
         lane.scheduled = False
 
 
-def increment(cost: float, weight: float) -> int:
-    """Return the virtual time of one document of this cost at this weight."""
-    return max(1, round(cost * VIRTUAL_TIME_UNIT / weight))
+def cost_charge(cost: float) -> int:
+    """Return the charge of a document that is charged its cost."""
+    return max(1, round(cost * VIRTUAL_TIME_UNIT))
+
+
+def increment(charge: int, weight: float) -> int:
+    """Return the virtual time of a charge at this weight."""
+    return max(1, round(charge / weight))
+
+
+def moved_mean(mean: int | None, value: int, weight: int) -> int:
+    """Move a mean towards a new value by one part in `weight`; the first value is the mean."""
+    return value if mean is None else mean + round((value - mean) / weight)
 
 
 def _drop_stale(level: Level[LaneT]) -> None:

@@ -16,7 +16,7 @@ class Lanes:
     def __init__(self, policy: TurnPolicy) -> None:
         self.customers: dict[str, CustomerRow] = {}
         self.scheduler: Scheduler[MemoryLane] = Scheduler(policy)
-        self._tracker = LaneTracker(self.scheduler, _find_head)
+        self._tracker = LaneTracker(self.scheduler, _find_head, self.customer)
         self._rate_openings: list[tuple[int, str]] = []
         self._lane_count = 0
         self._sweep_at = 1_000
@@ -41,7 +41,7 @@ class Lanes:
     def release(self, row: Row) -> None:
         """Put a released claim back into its lane, ordered by seq, and refund the lane."""
         customer = self.customers[row.customer]
-        self._tracker.released(customer, self._push(customer, row), head_of(row))
+        self._tracker.released(customer, self._push(customer, row), head_of(row), row.charged)
 
     def _push(self, customer: CustomerRow, row: Row) -> MemoryLane:
         lane = customer.lanes.get(row.lane_level)
@@ -60,12 +60,30 @@ class Lanes:
         if lane is None:
             return None
         row = heappop(lane.rows)[1]
-        row.state = RUNNING
+        row.state, row.charged = RUNNING, self.scheduler.last_charge
         customer = self.customers[row.customer]
         self._tracker.started(customer, lane, now)
         if customer.rate_closed_until is not None:
             heappush(self._rate_openings, (customer.rate_closed_until, customer.name))
         return row
+
+    def review_shares(self, now: int, live_slots: int) -> None:
+        """Open and close customers by their shares of the slots, before a claim takes documents."""
+        self.scheduler.shares.live_slots = live_slots
+        if self.scheduler.shares.at_limit:
+            self._tracker.review_shares(now)
+
+    def settle(self, row: Row, worked: int, *, learn: bool) -> None:
+        """Settle the charge of a document that no longer runs."""
+        customer = self.customers[row.customer]
+        lane = customer.lanes.get(row.lane_level) or self._new_lane(customer, row.lane_level)
+        self._tracker.ended(customer, lane, row.charged or 0, worked, row.spec.cost if learn else None)
+
+    def forget_run(self, row: Row) -> None:
+        """Count a charged document no longer as running; its charge stays."""
+        if row.state is RUNNING and row.charged is not None:
+            self.customers[row.customer].work.in_flight -= 1
+            row.charged = None
 
     def stopped(self, row: Row) -> None:
         customer = self.customers[row.customer]
@@ -109,6 +127,10 @@ class Lanes:
         opening = self._next_opening()
         return None if opening is None else opening[0]
 
+    def share_opens_at(self) -> int | None:
+        """Return when customers that hold their share of the slots open at the latest."""
+        return self.scheduler.shares.opens_at(self.scheduler.policy.share_idle_after)
+
     def all(self) -> Iterator[MemoryLane]:
         for customer in self.customers.values():
             yield from customer.lanes.values()
@@ -139,6 +161,7 @@ class Lanes:
         customer = self.customers[row.customer]
         if row.state is RUNNING:
             customer.running += 1
+            customer.work.in_flight += row.charged is not None
             return
         lane = customer.lanes[row.lane_level]
         heappush(lane.rows, (row.seq, row))
@@ -157,7 +180,7 @@ class Lanes:
         if self._lane_count >= self._sweep_at:
             self.forget_spent()
         self._lane_count += 1
-        lane = customer.lanes[level] = MemoryLane(customer.name, level, customer.settings.weight)
+        lane = customer.lanes[level] = MemoryLane(customer.name, level, customer.settings.weight, work=customer.work)
         return lane
 
     def _next_opening(self) -> tuple[int, str] | None:

@@ -69,14 +69,25 @@ def page_of_customers(
 def customer_view(row: CustomerRow) -> Customer:
     """Return the immutable view of a customer."""
     count, updated_at = (None, None) if row.counter is None else row.counter
-    return Customer(row.name, count, updated_at, row.settings, row.running, row.lane_statuses())
+    return Customer(
+        row.name, count, updated_at, row.settings, row.running, row.lane_statuses(), is_over_share=row.is_over_share
+    )
 
 
 def scheduler_snapshot(lanes: Lanes) -> SchedulerSnapshot:
     """Return the scheduler state and every open lane, by level and virtual time."""
     scheduler = lanes.scheduler
     snapshots = [
-        LaneSnapshot(lane.customer, lane.level, lane.weight, lane.turn, lane.stamp, lane.waiting, lane.head)
+        LaneSnapshot(
+            lane.customer,
+            lane.level,
+            lane.weight,
+            lane.turn,
+            lane.stamp,
+            lane.waiting,
+            lane.head,
+            scheduler.expected_charge(lane.work, lane.head.cost),
+        )
         for lane in lanes.all()
         if lane.scheduled and lane.head is not None
     ]

@@ -45,6 +45,8 @@ class Row:
     delayed_at: int | None = None
     doubted_at: int | None = None
     """When a sweep first saw that the lease or delay begins in the future."""
+    charged: int | None = None
+    """What its lane was charged for the last claim; None if runs were not tracked."""
     lane_level: int = -1
     """The level of its lane: its own level, or 0 once expedited. Stored because every claim reads it."""
 

@@ -20,6 +20,7 @@ from inturn.model import (
 )
 from inturn.policy import Counter, Policy
 from inturn.policy.scheduler import LEVELS, VirtualTime
+from inturn.policy.share import Shares
 from inturn.store import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import CustomerRow, Row
@@ -106,13 +107,22 @@ def _customer_to_json(customer: CustomerRow) -> list[Any]:
         customer.tat,
         customer.rate_closed_until,
         lanes,
+        customer.work.unit_time,
     ]
 
 
 def _scheduler_to_json(lanes: Lanes) -> list[Any]:
     scheduler = lanes.scheduler
     levels = [[*level.virtual_time, level.max_turn, level.overdue_uses] for level in scheduler.levels]
-    return [scheduler.next_stamp, scheduler.dispatched, scheduler.rotation, levels]
+    shares = scheduler.shares
+    return [
+        scheduler.next_stamp,
+        scheduler.dispatched,
+        scheduler.rotation,
+        levels,
+        scheduler.mean_unit_time,
+        [shares.last_customer, shares.contended_at, shares.at_limit],
+    ]
 
 
 def _event(number: int, at: int, kind: str, customer: str | None, documents: list[str], *rest: Any) -> Event:
@@ -121,11 +131,12 @@ def _event(number: int, at: int, kind: str, customer: str | None, documents: lis
 
 
 def _read_customer(lanes: Lanes, data: list[Any]) -> None:
-    name, counter, settings, tat, rate_closed_until, lane_times = data
+    name, counter, settings, tat, rate_closed_until, lane_times, *unit_time = data
     customer = lanes.customer(name)
     customer.counter = None if counter is None else Counter(*counter)
     customer.settings = settings_from_dict(settings)
     customer.tat = tat
+    customer.work.unit_time = unit_time[0] if unit_time else None  # older backups have none
     lanes.restore(customer, rate_closed_until, lane_times)
 
 
@@ -146,7 +157,12 @@ def _read_attempt(attempts: dict[int, Attempt], fence: int, *rest: Any) -> None:
 
 def _read_scheduler(lanes: Lanes, data: list[Any]) -> None:
     scheduler = lanes.scheduler
-    scheduler.next_stamp, scheduler.dispatched, scheduler.rotation, levels = data
+    scheduler.next_stamp, scheduler.dispatched, scheduler.rotation, levels, *work = data
+    if work:  # older backups have none
+        scheduler.mean_unit_time, (last_customer, contended_at, at_limit) = work
+        scheduler.shares = Shares(0, last_customer, contended_at, at_limit)
+        for name, is_closed in at_limit.items():
+            lanes.customer(name).is_over_share = is_closed
     for number, (turn, stamp, max_turn, overdue_uses) in zip(LEVELS, levels, strict=True):
         level = scheduler.levels[number]
         level.virtual_time, level.max_turn, level.overdue_uses = VirtualTime(turn, stamp), max_turn, overdue_uses

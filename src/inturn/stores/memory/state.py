@@ -1,6 +1,6 @@
 """Hold the memory store's data, and change documents, lanes and deadlines together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ from inturn.store import (
     OutcomeKind,
     PolicyVersion,
     SweepResult,
+    held_time,
     work_times,
 )
 from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
@@ -65,6 +66,10 @@ class State:
         self.delays = Deadline(delay_of)
         self.start_bys = Deadline(start_by_of)
         self._deadlines = (self.leases, self.delays, self.start_bys)
+
+    def worker_slots(self) -> Iterator[tuple[int, int]]:
+        """Yield when each worker reported, and its slots that take documents."""
+        return ((worker.seen_at, worker.report.open_slots) for worker in self.workers.values())
 
     def set_policy(self, version: PolicyVersion) -> None:
         self.policies.append(version)
@@ -176,6 +181,7 @@ class State:
             events.append((EventKind.FAILED, row))
         else:
             self._end_attempt(row, EventKind.DELAYED, outcome.error, now)
+            self._settle(row, now)
             self._stop(row)
             self.delay(row, outcome.retry_in, now)
             events.append((EventKind.DELAYED, row))
@@ -202,6 +208,7 @@ class State:
 
     def requeue(self, row: Row, now: int) -> None:
         """Put a document back into its lane; its seq decides the place."""
+        self._settle(row, now)
         self._stop(row)
         row.state, row.ready_at, row.due_at = WAITING, now, None
         self.lanes.join(row)
@@ -214,6 +221,7 @@ class State:
     def end(self, row: Row, state: DocumentState, now: int) -> None:
         """Move a document to a final state, from any other state."""
         was_waiting = row.state is WAITING
+        self._settle(row, now)
         self._stop(row)
         row.state, row.finished_at, row.due_at = state, now, None
         if was_waiting:
@@ -246,9 +254,11 @@ class State:
     def delete(self, rows: Sequence[Row], now: int) -> tuple[str, ...]:
         """Delete documents and return their blobs.
 
-        Running documents go last, so that no lane opens for a document that is about to be deleted.
+        Running documents go last, so that no lane opens for a document that is about to be deleted. They stay charged
+        as expected.
         """
         for row in sorted(rows, key=lambda row: row.state is RUNNING):
+            self.lanes.forget_run(row)
             if row.finished_at is None:
                 self.end(row, DocumentState.CANCELLED, now)
             del self.documents[row.id]
@@ -324,7 +334,7 @@ class State:
             self.requeue(row, now)
 
     def next_due(self) -> int | None:
-        times = (self.leases.next(), self.delays.next(), self.lanes.next_opening())
+        times = (self.leases.next(), self.delays.next(), self.lanes.next_opening(), self.lanes.share_opens_at())
         return min((at for at in times if at is not None), default=None)
 
     def _log_due(self, expired: list[Row], lost: list[Row], due: list[Row], now: int) -> None:
@@ -346,6 +356,13 @@ class State:
         attempts.setdefault(fence, Attempt(fence, row.attempt, *times, ended, error, row.worker, *work))
         if len(attempts) > MAX_STORED_ATTEMPTS:
             del attempts[next(iter(attempts))]
+
+    def _settle(self, row: Row, now: int) -> None:
+        """Settle the charge of a running document. If no outcome says how long it took, its lease says at most."""
+        if row.state is RUNNING and row.charged is not None:
+            learn = row.worked is not None
+            worked = held_time(row.started_at, row.lease_until, now) if row.worked is None else row.worked
+            self.lanes.settle(row, worked, learn=learn)
 
     def _stop(self, row: Row) -> None:
         if row.state is RUNNING:

@@ -53,6 +53,7 @@ from inturn.store import (
     SweepResult,
     Throughput,
     check_fingerprint,
+    live_slots,
 )
 from inturn.stores.memory import reader, recount, snapshot
 from inturn.stores.memory.api_keys import MemoryApiKeys
@@ -137,6 +138,7 @@ class MemoryStore(Store):
     def _claim(self, request: ClaimRequest, now: int) -> tuple[Claim, ...]:
         state = self._state
         state.process_due(now)
+        state.lanes.review_shares(now, live_slots(state.worker_slots(), now))
         rows: list[Row] = []
         while len(rows) < request.limit and state.paused is None:
             row = state.take(request, now)
