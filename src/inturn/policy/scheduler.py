@@ -135,7 +135,7 @@ class Head(NamedTuple):
     cost: float
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class CustomerWork:
     """What is known of a customer's work. All of its lanes share one."""
 

@@ -35,6 +35,7 @@ FIRST_USED_TABLES: Final = ("customer", "document", "idempotency_key", "event")
 CUSTOMER_FILTERS: Final = {
     "attempt": "customer = {id}",
     "customer": "id = {id}",
+    "customer_work": "customer = {id}",
     "document": "customer = {id}",
     "event": "customer = (SELECT name FROM customer WHERE id = {id})",
     "file": "document IN (SELECT seq FROM document WHERE customer = {id})",

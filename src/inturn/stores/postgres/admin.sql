@@ -7,8 +7,10 @@ SELECT policy FROM queue_state FOR UPDATE;
 SELECT customer, count(*) FROM running GROUP BY customer;
 
 -- name: record_worker
-INSERT INTO worker (name, seen_at, report, at_work) VALUES (%(name)s, %(now)s, %(report)s, %(at_work)s)
-ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, report = excluded.report, at_work = excluded.at_work;
+INSERT INTO worker (name, seen_at, report, at_work, slots)
+VALUES (%(name)s, %(now)s, %(report)s, %(at_work)s, %(slots)s)
+ON CONFLICT (name) DO UPDATE SET
+    seen_at = excluded.seen_at, report = excluded.report, at_work = excluded.at_work, slots = excluded.slots;
 
 -- name: count_ended_before
 SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
@@ -69,6 +71,14 @@ GROUP BY 1, 2;
 -- name: capped_counts
 SELECT limits.customer, limits.running, (SELECT count(*) FROM running WHERE running.customer = limits.customer)
 FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped;
+
+-- name: in_flight_counts
+SELECT customer, sum(stored)::bigint, sum(counted)::bigint FROM (
+    SELECT customer, in_flight AS stored, 0 AS counted FROM customer_work
+    UNION ALL
+    SELECT document.customer, 0, 1 FROM running JOIN document ON document.seq = running.seq WHERE charged IS NOT NULL
+) AS counts
+GROUP BY customer HAVING sum(stored) <> sum(counted);
 
 -- name: rebuild_derived_tables
 DELETE FROM requeued; DELETE FROM running; DELETE FROM ended;

@@ -17,8 +17,8 @@ from inturn.stores.postgres.schema import MIGRATIONS
 from inturn.stores.snapshots import SnapshotFile, SnapshotInfo
 
 TABLES: Final = (
-    "policy", "customer", "document", "file", "lane", "limits", "lane_log", "idempotency_key", "event_outbox",
-    "event", "worker", "queue_state", "scheduler_state", "event_sequence", "api_key", "attempt",
+    "policy", "customer", "document", "file", "lane", "customer_work", "limits", "lane_log", "idempotency_key",
+    "event_outbox", "event", "worker", "queue_state", "scheduler_state", "event_sequence", "api_key", "attempt",
 )  # fmt: skip
 SKIPPED_COLUMNS: Final = {"xid", "folded", "seen"}
 """Transaction ids, which mean nothing on another server."""

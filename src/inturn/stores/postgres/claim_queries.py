@@ -21,6 +21,8 @@ from inturn.stores.sql.rows import Row
 FENCE_BLOCK_SIZE: Final = 100_000
 """Fences reserved at a time, by a commit that waits for the disk; other claims do not wait."""
 OLD_LANE_COLUMNS: Final = ("old_customer", "old_level", "old_version", "old_ctid")
+WORK_COLUMNS: Final = ("work_customer", "unit_time", "in_flight")
+OLD_WORK_COLUMNS: Final = ("old_work_customer", "old_work_version")
 LIMITS_COLUMNS: Final = ("customer", "settings", "running", "tat", "rate_closed_until")
 VERSION_COLUMN: Final = 4
 ANSWER_COLUMNS: Final = ("pid", "answer", "answer_fence")
@@ -125,6 +127,8 @@ class PostgresClaimQueries(LibpqQueries):
         values = {
             **to_columns(LANE_COLUMNS, [(*row, *sort_key) for row, sort_key, _ in claim.lanes]),
             **to_columns(OLD_LANE_COLUMNS, _old_lanes(claim)),
+            **to_columns(WORK_COLUMNS, [row for row, _ in claim.work]),
+            **to_columns(OLD_WORK_COLUMNS, [(row[0], version) for row, version in claim.work if version is not None]),
             **to_columns(tuple(f"claimed_{name}" for name in ClaimedRow._fields), claim.claimed),
             **to_columns(("at", *EVENT_COLUMNS, "first_fence"), _event_rows(claim)),
             **to_columns(ANSWER_COLUMNS, self._answers),

@@ -4,7 +4,8 @@
 -- `save_claim` is committed with the claim, so it checks by itself that every document was still waiting
 -- (`require_claimed`). Its parts: `wanted` are the documents taken, `claimed` their rows, `requeued_removed` and
 -- `running_added` follow their state, `events_added` are the events, `old_lanes_removed` and `lanes_added` replace rows of
--- lanes, `old_state_removed` and `state_added` the row of scheduler_state.
+-- lanes, `old_work_removed` and `work_added` those of customers' work, `old_state_removed` and `state_added` the row of
+-- scheduler_state.
 -- Where many rows are deleted at once, each is looked up in its index first (LIMIT keeps it so) and deleted by its ctid: a
 -- join with a table that was empty when it was last analyzed would compare every row with every other. The row of a lane
 -- is first looked for at the ctid where it was read, which takes no index. The row itself confirms that it is the one, since
@@ -14,8 +15,9 @@
 -- name: queue
 WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
 SELECT
-    queue_state.policy, newest.ordered, newest.state, newest.deadlines, newest.version, newest.fence, newest.reserved,
+    queue_state.policy, newest.ordered, newest.scheduler, newest.deadlines, newest.version, newest.fence, newest.reserved,
     queue_state.paused_by, EXISTS (SELECT 1 FROM crash_sentinel), EXISTS (SELECT 1 FROM limits),
+    (SELECT json_agg(json_build_array(seen_at, slots))::text FROM worker),
     pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM queue_state, newest;
@@ -29,24 +31,24 @@ WITH newest AS MATERIALIZED (
     SELECT ctid FROM lane_log WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
 )
 DELETE FROM lane_log USING pending WHERE lane_log.ctid = pending.at
-RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings;
+RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings, charged, worked;
 
 -- name: lane_log
 WITH newest AS MATERIALIZED (
     SELECT folded FROM scheduler_state ORDER BY version DESC LIMIT 1
 )
-SELECT number, customer, kind, level, n, seq, ready_at, cost, settings FROM lane_log
+SELECT number, customer, kind, level, n, seq, ready_at, cost, settings, charged, worked FROM lane_log
 WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest))
     OR xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
     OR pg_snapshot_xmax((SELECT folded FROM newest)) > pg_snapshot_xmax(pg_current_snapshot());
 
 -- name: take_whole_lane_log
-DELETE FROM lane_log RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings;
+DELETE FROM lane_log RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings, charged, worked;
 
 -- name: anything_to_claim
 WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
 SELECT
-    queue_state.paused_by IS NULL, newest.state,
+    queue_state.paused_by IS NULL, newest.scheduler,
     EXISTS (SELECT 1 FROM lane_log WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
     OR EXISTS (
         SELECT 1 FROM lane_log WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
@@ -56,38 +58,62 @@ SELECT
 FROM queue_state, newest;
 
 -- name: lanes_of
-SELECT newest.* FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
-CROSS JOIN LATERAL (
+SELECT
+    wanted.customer, wanted.level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+    out_of_turn_at, unit_time, in_flight, work_version, version, place
+FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
+LEFT JOIN LATERAL (
+    SELECT unit_time, in_flight, version AS work_version FROM customer_work
+    WHERE (customer_work.customer, customer_work.version) >= (wanted.customer, 0)
+        AND (customer_work.customer, customer_work.version) <= (wanted.customer, 9223372036854775807)
+    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+) AS work ON true
+LEFT JOIN LATERAL (
     SELECT
-        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-        out_of_turn_at, version, ctid::text
+        weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at, version,
+        ctid::text AS place
     FROM lane
     WHERE (lane.customer, lane.level, version) >= (wanted.customer, wanted.level, 0)
         AND (lane.customer, lane.level, version) <= (wanted.customer, wanted.level, 9223372036854775807)
     ORDER BY lane.customer DESC, lane.level DESC, version DESC LIMIT 1
-) AS newest;
+) AS newest ON true;
 
 -- name: lowest_lanes
 SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
-    version, ctid::text
-FROM lane
+    unit_time, in_flight, work_version, version, lane.ctid::text
+FROM lane LEFT JOIN LATERAL (
+    SELECT unit_time, in_flight, version AS work_version FROM customer_work
+    WHERE (customer_work.customer, customer_work.version) >= (lane.customer, 0)
+        AND (customer_work.customer, customer_work.version) <= (lane.customer, 9223372036854775807)
+    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+) AS work ON true
 WHERE scheduled AND level = %(level)s AND (sort_key, sort_tie) > (%(after)s, %(after_tie)s)
 ORDER BY sort_key, sort_tie LIMIT %(limit)s;
 
 -- name: oldest_lanes
 SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
-    version, ctid::text
-FROM lane
+    unit_time, in_flight, work_version, version, lane.ctid::text
+FROM lane LEFT JOIN LATERAL (
+    SELECT unit_time, in_flight, version AS work_version FROM customer_work
+    WHERE (customer_work.customer, customer_work.version) >= (lane.customer, 0)
+        AND (customer_work.customer, customer_work.version) <= (lane.customer, 9223372036854775807)
+    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+) AS work ON true
 WHERE scheduled AND level = %(level)s AND (head_ready_at, head_seq) > (%(after)s, %(after_tie)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
 
 -- name: oldest_rested_lanes
 SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
-    version, ctid::text
-FROM lane
+    unit_time, in_flight, work_version, version, lane.ctid::text
+FROM lane LEFT JOIN LATERAL (
+    SELECT unit_time, in_flight, version AS work_version FROM customer_work
+    WHERE (customer_work.customer, customer_work.version) >= (lane.customer, 0)
+        AND (customer_work.customer, customer_work.version) <= (lane.customer, 9223372036854775807)
+    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+) AS work ON true
 WHERE scheduled AND level = %(level)s AND (head_ready_at, head_seq) > (%(after)s, %(after_tie)s)
     AND (out_of_turn_at <= %(rested_since)s OR out_of_turn_at > %(now)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
@@ -102,7 +128,7 @@ DELETE FROM claim_request WHERE asked_at < clock_timestamp() - interval '1 minut
 
 -- name: first_lanes
 WITH newest AS MATERIALIZED (
-    SELECT ordered, state::json -> 3 AS levels FROM scheduler_state ORDER BY version DESC LIMIT 1
+    SELECT ordered, scheduler::json -> 3 AS levels FROM scheduler_state ORDER BY version DESC LIMIT 1
 ), first_level AS MATERIALIZED (
     SELECT
         position::int - 1 AS level, (value ->> 4)::bigint AS open_lanes,
@@ -124,8 +150,15 @@ WITH newest AS MATERIALIZED (
 )
 SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
-    version, place, next_document.seq, next_document.ready_at, next_document.cost, next_document.is_new
+    unit_time, in_flight, work_version, version, place, next_document.seq, next_document.ready_at, next_document.cost,
+    next_document.is_new
 FROM lowest LEFT JOIN LATERAL (
+    SELECT unit_time, in_flight, version AS work_version FROM customer_work
+    WHERE (customer_work.customer, customer_work.version) >= (lowest.customer, 0)
+        AND (customer_work.customer, customer_work.version) <= (lowest.customer, 9223372036854775807)
+    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+) AS work ON true
+LEFT JOIN LATERAL (
     (
         SELECT seq, ready_at, cost, true AS is_new FROM document
         WHERE (document.customer, lane, seq)
@@ -179,13 +212,13 @@ CROSS JOIN LATERAL (
 WITH wanted AS (
     SELECT * FROM unnest(
         %(claimed_owner)s::bigint[], %(claimed_lane)s::int[], %(claimed_seq)s::bigint[], %(claimed_fence)s::bigint[],
-        %(claimed_now)s::bigint[], %(claimed_until)s::bigint[], %(claimed_worker)s::text[]
-    ) AS wanted (customer, lane, seq, fence, now, until, worker)
+        %(claimed_now)s::bigint[], %(claimed_until)s::bigint[], %(claimed_worker)s::text[], %(claimed_charged)s::bigint[]
+    ) AS wanted (customer, lane, seq, fence, now, until, worker, charged)
 ), claimed AS (
     UPDATE document SET
         state = 'running', attempt = attempt + 1, started_at = wanted.now, lease_until = wanted.until,
         lease_check_at = wanted.until, fence = wanted.fence, worker = wanted.worker, last_outcome = NULL,
-        leased_at = wanted.now, doubted_at = NULL, began_at = NULL, worked = NULL
+        leased_at = wanted.now, doubted_at = NULL, began_at = NULL, worked = NULL, charged = wanted.charged
     FROM wanted WHERE document.seq = wanted.seq AND state = 'waiting'
     RETURNING
         id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
@@ -239,6 +272,20 @@ WITH wanted AS (
         %(head_cost)s::double precision[], %(scheduled)s::boolean[], %(scan_from)s::bigint[],
         %(out_of_turn_at)s::bigint[], %(sort_key)s::bigint[], %(sort_tie)s::bigint[]
     ) AS new_lane
+), old_work_removed AS (
+    DELETE FROM customer_work WHERE ctid = ANY (ARRAY(
+        SELECT entry.at
+        FROM unnest(%(old_work_customer)s::bigint[], %(old_work_version)s::bigint[]) AS old (customer, version)
+        CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM customer_work
+            WHERE customer_work.customer = old.customer AND customer_work.version = old.version LIMIT 1
+        ) AS entry
+    ))
+), work_added AS (
+    INSERT INTO customer_work (customer, version, unit_time, in_flight)
+    SELECT customer, %(version)s + 1, unit_time, in_flight
+    FROM unnest(%(work_customer)s::bigint[], %(unit_time)s::bigint[], %(in_flight)s::bigint[])
+        AS new_work (customer, unit_time, in_flight)
 ), claims_answered AS (
     UPDATE claim_request SET answer = given.answer::bigint[], first_fence = given.first_fence
     FROM unnest(%(pid)s::int[], %(answer)s::text[], %(answer_fence)s::bigint[]) AS given (pid, answer, first_fence)
@@ -246,7 +293,7 @@ WITH wanted AS (
 ), old_state_removed AS (
     DELETE FROM scheduler_state WHERE version = %(version)s RETURNING folded
 ), state_added AS (
-    INSERT INTO scheduler_state (version, ordered, state, deadlines, fence, reserved, folded)
+    INSERT INTO scheduler_state (version, ordered, scheduler, deadlines, fence, reserved, folded)
     SELECT
         %(version)s + 1, %(ordered)s, %(scheduler_state)s, %(deadlines)s, %(last_fence)s, %(reserved)s,
         pg_current_snapshot()
@@ -269,4 +316,5 @@ INSERT INTO crash_sentinel (one) VALUES (1) ON CONFLICT DO NOTHING;
 
 -- name: forget_spent_lanes
 DELETE FROM lane USING unnest(%(level)s::int[], %(turn)s::bigint[]) AS spent (level, turn)
-WHERE waiting = 0 AND lane.level = spent.level AND lane.turn <= spent.turn AND out_of_turn_at <= %(rested_since)s;
+WHERE waiting = 0 AND lane.level = spent.level AND lane.turn <= spent.turn AND out_of_turn_at <= %(rested_since)s
+    AND NOT EXISTS (SELECT 1 FROM customer_work WHERE customer_work.customer = lane.customer AND in_flight > 0);

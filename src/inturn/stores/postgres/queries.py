@@ -1,5 +1,6 @@
 """The named queries on a connection to PostgreSQL."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -103,9 +104,9 @@ def adapt(context: AdaptContext) -> None:
 
 def queue_state(row: Row) -> QueueState:
     """The queue's rows from the query `queue`. After a crash, fences go on behind the last one reserved."""
-    policy, ordered, state, deadlines, _, fence, reserved, paused_by, is_alive, has_limits, _, now = row
-    last_fence = fence if is_alive else reserved
-    return QueueState(policy, ordered, state, last_fence, paused_by, has_limits, now, Deadlines.from_json(deadlines))
+    policy, ordered, state, deadlines, _, fence, reserved, paused_by, is_alive, has_limits, workers, _, now = row
+    own = (policy, ordered, state, fence if is_alive else reserved, paused_by, has_limits)
+    return QueueState(*own, now, Deadlines.from_json(deadlines), json.loads(workers or "[]"))
 
 
 def lane_changes(rows: Sequence[Row]) -> list[LaneChange]:

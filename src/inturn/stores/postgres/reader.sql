@@ -101,8 +101,9 @@ SELECT customer, level, sum(n)::bigint FROM (
 GROUP BY customer, level HAVING sum(n) > 0 ORDER BY customer, level;
 
 -- name: open_lanes
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost
-FROM lane WHERE scheduled ORDER BY level, turn, stamp;
+SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, unit_time
+FROM lane LEFT JOIN customer_work ON customer_work.customer = lane.customer
+WHERE scheduled ORDER BY level, turn, stamp;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (

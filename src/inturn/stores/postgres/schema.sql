@@ -31,7 +31,7 @@ ON CONFLICT DO NOTHING;
 INSERT INTO queue_state (one, policy) VALUES (1, 1) ON CONFLICT DO NOTHING;
 
 -- name: begin_scheduler_state
-INSERT INTO scheduler_state (version, ordered, state, deadlines, fence, reserved)
+INSERT INTO scheduler_state (version, ordered, scheduler, deadlines, fence, reserved)
 SELECT 0, 'fair', %(scheduler_state)s, %(deadlines)s, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM scheduler_state);
 
 -- name: begin_event_sequence

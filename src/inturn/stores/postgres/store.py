@@ -36,7 +36,7 @@ from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.reader import QueueReader
 from inturn.stores.sql.rows import Row, normalize_id
-from inturn.stores.sql.scheduler_state import has_open_lanes
+from inturn.stores.sql.scheduler_state import may_have_work
 from inturn.stores.sql.store import SqlStore
 
 Answer = TypeVar("Answer")
@@ -187,7 +187,7 @@ class PostgresStore(SqlStore):
         at = self.given(now)
         if has_changes or Deadlines.from_json(deadlines).any_due(server_time if at is None else at):
             return True
-        return bool(runs) and has_open_lanes(state)
+        return bool(runs) and may_have_work(state)
 
     def wait(self, timeout: float) -> None:
         if self._notifier.wait(timeout):

@@ -5,10 +5,10 @@
 -- one row for each event and customer.
 
 -- name: append_to_lane_log
-INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings)
+INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings, charged, worked)
 SELECT * FROM unnest(
     %(customer)s::bigint[], %(kind)s::text[], %(level)s::int[], %(n)s::bigint[], %(seq)s::bigint[],
-    %(ready_at)s::bigint[], %(cost)s::double precision[], %(settings)s::text[]
+    %(ready_at)s::bigint[], %(cost)s::double precision[], %(settings)s::text[], %(charged)s::bigint[], %(worked)s::bigint[]
 );
 
 -- name: add_events
@@ -59,7 +59,8 @@ SELECT DISTINCT customer FROM document WHERE id = ANY (%(id)s::uuid[]);
 
 -- name: lock_documents
 SELECT
-    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
+    charged, lease_until
 FROM document
 WHERE id = ANY (%(id)s::uuid[]) ORDER BY seq FOR NO KEY UPDATE;
 
@@ -77,7 +78,7 @@ WITH finished AS (
         %(id)s::uuid[], %(fence)s::bigint[], %(result)s::text[], %(began_after)s::bigint[], %(worked)s::bigint[]
     ) AS outcome (id, fence, result, began_after, worked)
     WHERE document.id = outcome.id AND document.fence = outcome.fence AND state = 'running'
-    RETURNING document.id, customer, seq, lease_check_at
+    RETURNING document.id, customer, seq, lease_check_at, lane, cost, charged, document.worked
 ), running_removed AS (
     DELETE FROM running WHERE ctid = ANY (ARRAY(
         SELECT entry.at FROM finished CROSS JOIN LATERAL (
@@ -88,7 +89,10 @@ WITH finished AS (
 ), ended_added AS (
     INSERT INTO ended (finished_at, seq) SELECT %(now)s, seq FROM finished
 )
-SELECT id, customer, seq, EXISTS (SELECT 1 FROM customer WHERE customer.id = finished.customer AND capped) FROM finished;
+SELECT
+    id, customer, seq, EXISTS (SELECT 1 FROM customer WHERE customer.id = finished.customer AND capped), lane, cost, charged,
+    worked
+FROM finished;
 
 -- name: finish_documents_and_log
 WITH finished AS (
@@ -103,7 +107,8 @@ WITH finished AS (
         SELECT coalesce(%(now)s::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS now OFFSET 0
     ) AS instant
     WHERE document.id = outcome.id AND document.fence = outcome.fence AND state = 'running'
-    RETURNING document.id, customer, seq, lease_check_at, finished_at, position
+    RETURNING
+        document.id, customer, seq, lease_check_at, finished_at, position, lane, cost, charged, document.worked
 ), finished_of AS (
     SELECT finished.*, customer.name, customer.capped FROM finished JOIN customer ON customer.id = finished.customer
 ), running_removed AS (
@@ -116,7 +121,12 @@ WITH finished AS (
 ), ended_added AS (
     INSERT INTO ended (finished_at, seq) SELECT finished_at, seq FROM finished
 ), lane_log_added AS (
-    INSERT INTO lane_log (customer, kind) SELECT customer, 'stopped' FROM finished_of WHERE capped
+    INSERT INTO lane_log (customer, kind, level, n, cost, charged, worked)
+    SELECT
+        customer, CASE WHEN charged IS NULL THEN 'stopped' ELSE 'ended' END, CASE WHEN charged IS NOT NULL THEN lane END,
+        CASE WHEN charged IS NOT NULL THEN 0 END, CASE WHEN charged IS NOT NULL THEN cost END, charged,
+        CASE WHEN charged IS NOT NULL THEN worked END
+    FROM finished_of WHERE capped OR charged IS NOT NULL ORDER BY position
 ), events_added AS (
     INSERT INTO event_outbox (at, kind, customers, documents)
     SELECT min(finished_at), 'finished', array_agg(name ORDER BY position), array_agg(id ORDER BY position)

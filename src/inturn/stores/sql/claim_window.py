@@ -12,10 +12,11 @@ from typing import Final, NamedTuple, Protocol
 from inturn.model import settings_to_dict
 from inturn.policy import TurnPolicy
 from inturn.policy.lanes import CustomerLanes, LaneTracker
-from inturn.policy.scheduler import LEVELS, Head, Level, Order, Scheduler
+from inturn.policy.scheduler import LEVELS, CustomerWork, Head, Level, Order, Scheduler
+from inturn.store import live_slots
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.lane_log import LaneChange
-from inturn.stores.sql.lanes import ROW_LENGTH, TableLane
+from inturn.stores.sql.lanes import ROW_LENGTH, WORK_LENGTH, TableLane
 from inturn.stores.sql.queries import NewEvent, Queries
 from inturn.stores.sql.rows import NEVER, Row, parse_settings
 from inturn.stores.sql.scheduler_state import scheduler_from_json, scheduler_to_json
@@ -43,6 +44,8 @@ class QueueState(NamedTuple):
     now: int
     """The store's time."""
     deadlines: Deadlines
+    worker_slots: Sequence[tuple[int, int]]
+    """When each worker reported, and its slots that take documents."""
 
 
 class ClaimedRow(NamedTuple):
@@ -55,6 +58,7 @@ class ClaimedRow(NamedTuple):
     now: int
     until: int
     worker: str
+    charged: int | None
 
 
 class StartedEvent(NamedTuple):
@@ -73,6 +77,8 @@ class ClaimWrite(NamedTuple):
     spent_lanes: Sequence[TableLane]
     """Lanes whose rows are deleted."""
     limits: Sequence[Row]
+    work: Sequence[tuple[Row, int | None]]
+    """New rows of customers' work, and the version of the row that each replaces."""
     ordered: str
     scheduler_state: str
     deadlines: Deadlines
@@ -130,11 +136,13 @@ class ClaimWindow:
         self._queue = queue
         self.scheduler: Scheduler[TableLane] = scheduler_from_json(policy, queue.scheduler_state)
         self.is_fair = policy.order is Order.FAIR
-        self._tracker = LaneTracker(self.scheduler, self._next_head)
+        self._tracker = LaneTracker(self.scheduler, self._next_head, self._customer_with_lanes)
         self.customers: dict[int, CustomerLanes[TableLane]] = {}
         self._loaded_lanes: set[tuple[int, int]] = set()
         """Customers and levels whose lanes were read, whether or not there was one."""
         self._limits: dict[int, Row] = {}
+        self._work: dict[int, Row] = {}
+        """The rows of customers' work that were read; nulls where there was none."""
         self._dirty_lanes: dict[TableLane, None] = {}
         self._dirty_limits: set[int] = set()
         self._is_applying_log = False
@@ -185,6 +193,9 @@ class ClaimWindow:
             self._mark_customer_dirty(owner, customer)
         elif kind == "changed":
             self.set_limits(owner, change.settings, change.n or 0)
+        elif kind == "in_flight":
+            self._load_lanes(_all_levels([owner]))
+            self.customer(owner).work.in_flight = change.n or 0
         else:
             self.deadlines.add_deadline(kind, change.ready_at or 0)
 
@@ -199,7 +210,12 @@ class ClaimWindow:
             self._tracker.joined(customer, lane, change.head, change.n or 0)
         elif change.kind == "released":
             lane.include(change.head)
-            self._tracker.released(customer, lane, change.head)
+            self._tracker.released(customer, lane, change.head, change.charged)
+        elif change.kind == "ended":
+            self._tracker.ended(customer, lane, change.charged or 0, change.worked or 0, change.cost)
+            if customer.settings.cap is not None:
+                self._tracker.stopped(customer)
+                self._mark_customer_dirty(lane.owner, customer)
         elif change.kind == "left":
             lane.prefetched.clear()
             self._tracker.left(lane, change.head.seq)
@@ -232,6 +248,21 @@ class ClaimWindow:
         customer = self.customer(owner)
         if self._tracker.clamp_rate(customer, now):
             self._mark_customer_dirty(owner, customer)
+
+    def review_shares(self, now: int) -> None:
+        """Open and close customers by their shares of the slots, before a claim takes documents."""
+        shares = self.scheduler.shares
+        shares.live_slots = live_slots(self._queue.worker_slots, now)
+        if shares.at_limit:
+            self._tracker.review_shares(now)
+
+    def _customer_with_lanes(self, name: str) -> CustomerLanes[TableLane]:
+        """Return a customer whose share of the slots may open or close it, with all of its lanes."""
+        owner = int(name)
+        self._load_lanes(_all_levels([owner]))
+        customer = self.customer(owner)
+        self._mark_customer_dirty(owner, customer)
+        return customer
 
     # -- taking documents -----------------------------------------------------------------------------------------
 
@@ -279,13 +310,18 @@ class ClaimWindow:
             if lane.scheduled and lane.head is not None:
                 self.deadlines.add_head(lane.level, lane.head)
         limits = [row for row in map(self._limits_row, self._dirty_limits) if row != self._limits[row[0]]]
+        work = [
+            ((owner, customer.work.unit_time, customer.work.in_flight), version)
+            for owner, (unit_time, in_flight, version) in self._work.items()
+            if (customer := self.customers[owner]).work != CustomerWork(unit_time, in_flight or 0)
+        ]
         state, order = scheduler_to_json(self.scheduler), str(self.scheduler.policy.order)
         has_changes = bool(
-            self._has_applied_log or lanes or spent or limits or claimed or events
+            self._has_applied_log or lanes or spent or limits or work or claimed or events
             or (self.fence, order, state) != (self._queue.fence, self._queue.ordered, self._queue.scheduler_state)
         )  # fmt: skip
         return ClaimWrite(
-            lanes, spent, limits, order, state, self.deadlines, self.fence, has_changes, claimed, started, events
+            lanes, spent, limits, work, order, state, self.deadlines, self.fence, has_changes, claimed, started, events
         )
 
     def _limits_row(self, owner: int) -> Row:
@@ -301,6 +337,10 @@ class ClaimWindow:
         """Return the lanes read so far, open or not."""
         return [lane for customer in self.customers.values() for lane in customer.lanes.values()]
 
+    def work_of(self, owner: int, unit_time: int | None) -> CustomerWork:
+        """Return a customer's work as applied changes left it, or as it was read elsewhere."""
+        return self.customers[owner].work if owner in self._work else CustomerWork(unit_time)
+
     def _lane(self, owner: int, level: int) -> TableLane:
         """Return a customer's lane of a level, read or new, and mark it as changed."""
         customer = self.customer(owner)
@@ -309,7 +349,8 @@ class ClaimWindow:
             self._load_lanes([(owner, level)])
             lane = customer.lanes.get(level)
         if lane is None:
-            lane = customer.lanes[level] = TableLane(str(owner), level, customer.settings.weight, owner=owner)
+            weight = customer.settings.weight
+            lane = customer.lanes[level] = TableLane(str(owner), level, weight, owner=owner, work=customer.work)
         self._dirty_lanes[lane] = None
         return lane
 
@@ -329,7 +370,8 @@ class ClaimWindow:
         """Read these customers' limits, and all lanes of those that have any."""
         new = [owner for owner in owners if owner not in self.customers]
         for owner in new:
-            self.customers[owner] = CustomerLanes(str(owner))
+            is_over_share = self.scheduler.shares.at_limit.get(str(owner), False)
+            self.customers[owner] = CustomerLanes(str(owner), is_over_share=is_over_share)
         if not new or not self._queue.has_limits:
             return
         limited = self._queries.fetch_many("limits_of", ("customer",), [(owner,) for owner in new])
@@ -350,9 +392,14 @@ class ClaimWindow:
     def _add_lanes(self, rows: Sequence[Row]) -> None:
         self._load_customers(dict.fromkeys(row[0] for row in rows))
         for row in rows:
-            lanes = self.customers[row[0]].lanes
-            if row[1] not in lanes:
-                lane = lanes[row[1]] = TableLane.from_row(row)
+            customer = self.customers[row[0]]
+            if row[0] not in self._work:
+                unit_time, in_flight, _ = self._work[row[0]] = row[ROW_LENGTH : ROW_LENGTH + WORK_LENGTH]
+                customer.work.unit_time, customer.work.in_flight = unit_time, in_flight or 0
+            is_missing = row[2] is None
+            if row[1] not in customer.lanes and not is_missing:
+                lane = customer.lanes[row[1]] = TableLane.from_row(row)
+                lane.work = customer.work
                 if row[ROW_LENGTH - 3]:
                     self.scheduler.schedule(lane)
 

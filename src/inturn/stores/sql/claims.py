@@ -61,6 +61,7 @@ class ClaimRun:
         is_due = self.window.deadlines.any_due(now)
         if is_due and (self._started or MAX_DUE_PER_TRANSACTION in self.process_due(now)):
             return None
+        self.window.review_shares(now)
         taken = list(self._take(request, now)) if self.queue.paused_by is None else []
         if taken:
             names = self._cache.customer_names(self.queries, {row.owner for row in taken})
@@ -77,9 +78,9 @@ class ClaimRun:
                 return
             lane, head = taken
             self.window.fence += 1
-            yield ClaimedRow(
-                lane.owner, lane.level, head.seq, self.window.fence, now, now + request.lease, request.worker
-            )
+            times = (now, now + request.lease)
+            charged = self.window.scheduler.last_charge
+            yield ClaimedRow(lane.owner, lane.level, head.seq, self.window.fence, *times, request.worker, charged)
 
     def save(self, *, is_last: bool = True) -> list[Row]:
         """Write everything; return the rows of documents claimed. `is_last`: no statement follows."""

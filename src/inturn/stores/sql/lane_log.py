@@ -7,7 +7,9 @@ from inturn.model import CustomerSettings, settings_to_dict
 from inturn.policy.scheduler import Head
 from inturn.stores.sql.queries import Queries
 
-LOG_COLUMNS: Final = ("customer", "kind", "level", "n", "seq", "ready_at", "cost", "settings")
+LOG_COLUMNS: Final = (
+    "customer", "kind", "level", "n", "seq", "ready_at", "cost", "settings", "charged", "worked",
+)  # fmt: skip
 
 
 class LaneChange(NamedTuple):
@@ -17,11 +19,15 @@ class LaneChange(NamedTuple):
     kind: str
     level: int | None = None
     n: int | None = None
-    """The change of the lane's length, wherever `level` is set; with new settings: the customer's running documents."""
+    """The change of the lane's length, wherever `level` is set; otherwise the customer's running documents."""
     seq: int | None = None
     ready_at: int | None = None
     cost: float | None = None
     settings: str | None = None
+    charged: int | None = None
+    """What the lane was charged for a document that runs no more; None if runs were not tracked."""
+    worked: int | None = None
+    """The worker time of that document."""
 
     @property
     def head(self) -> Head:
@@ -43,9 +49,18 @@ class LaneLog:
         """A document came back into a lane."""
         self._add(owner, "requeued", level, 1, *_stored(head))
 
-    def released(self, owner: int, level: int, head: Head) -> None:
+    def released(self, owner: int, level: int, head: Head, charged: int | None) -> None:
         """A claimed document came back unstarted."""
-        self._add(owner, "released", level, 1, *_stored(head))
+        self._add(owner, "released", level, 1, *_stored(head), charged=charged)
+
+    def ended(self, owner: int, level: int, charged: int, worked: int, cost: float | None) -> None:
+        """A charged document runs no more; `cost` is None if its time says nothing of others."""
+        stored = None if cost is None else float(cost)
+        self._add(owner, "ended", level, 0, cost=stored, charged=charged, worked=worked)
+
+    def in_flight(self, owner: int, n: int) -> None:
+        """`n` charged documents of a customer run."""
+        self._add(owner, "in_flight", None, n)
 
     def left(self, owner: int, level: int, seq: int) -> None:
         """A document left a lane other than by a claim."""

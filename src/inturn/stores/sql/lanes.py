@@ -13,6 +13,8 @@ LANE_COLUMNS: Final = (
 )  # fmt: skip
 ROW_LENGTH: Final = len(LANE_COLUMNS) - 2
 """Columns that a query of lanes returns first: all but those that sort it."""
+WORK_LENGTH: Final = 3
+"""Columns of the customer's work that follow: `unit_time`, `in_flight`, and the version of their row."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +38,7 @@ class TableLane(Lane):
     @classmethod
     def from_row(cls, row: Row) -> "TableLane":
         """Build a lane from its row."""
-        stored, locator = row[:ROW_LENGTH], row[ROW_LENGTH:]
+        stored, locator = row[:ROW_LENGTH], row[ROW_LENGTH + WORK_LENGTH :]
         owner, level, weight, turn, stamp, waiting, *head, _, scan_from, out_of_turn_at = stored
         lane = cls(str(owner), level, weight, turn, stamp, waiting, None if head[0] is None else Head(*head))
         lane.owner, lane.scan_from, lane.out_of_turn_at = owner, scan_from, out_of_turn_at

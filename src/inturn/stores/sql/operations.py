@@ -134,6 +134,8 @@ def purge(transitions: Transitions, customer: str, operator: Operator) -> PruneR
         elif state == DocumentState.RUNNING and is_capped:
             for _ in range(n):
                 lane_log.stopped(owner)
+    if any(state == DocumentState.RUNNING for state, *_ in removed):
+        lane_log.in_flight(owner, 0)
     queries.execute("purge_attempts", customer=owner)
     keys = queries.execute("purge_idempotency_keys", customer=owner)
     queries.execute("purge_api_keys", customer=customer)

@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from inturn.errors import NotFoundError
 from inturn.model import Customer, Document, DocumentState, LaneStatus, ResultFile, Worker, report_from_json
+from inturn.policy import TurnPolicy
 from inturn.policy.scheduler import LEVELS, Head
+from inturn.policy.share import Shares
 from inturn.store import (
     MAX_STORED_ATTEMPTS,
     Attempt,
@@ -37,6 +39,7 @@ from inturn.stores.sql.rows import (
     parse_settings,
     policy_from_row,
 )
+from inturn.stores.sql.scheduler_state import scheduler_from_json
 
 LIST_QUERIES: Final = {
     DocumentSort.NEWEST: ("newest_documents", "newest_documents_of", NEVER),
@@ -157,13 +160,21 @@ class QueueReader:
         if not rows:
             return []
         owners = [(row[0],) for row in rows]
+        at_limit = self._shares(self.policy().policy.turns).at_limit
         running: dict[int, int] = dict(self.queries.fetch_all("running_counts"))
         limits = {row[0]: row for row in self.queries.fetch_many("limits_of", ("customer",), owners)}
         waiting: dict[int, list[tuple[int, int]]] = {}
         for owner, level, n in sorted(self.queries.fetch_many("waiting_by_lane", ("customer",), owners)):
             waiting.setdefault(owner, []).append((level, n))
         return [
-            _customer_from_row(row, running.get(row[0], 0), limits.get(row[0]), waiting.get(row[0], [])) for row in rows
+            _customer_from_row(
+                row,
+                running.get(row[0], 0),
+                limits.get(row[0]),
+                waiting.get(row[0], []),
+                is_over_share=at_limit.get(str(row[0]), False),
+            )
+            for row in rows
         ]
 
     # -- events, policy, workers ----------------------------------------------------------------------------------
@@ -206,31 +217,42 @@ class QueueReader:
         window = ClaimWindow(self.queries, self.queries.read_queue(), self.policy().policy.turns)
         window.apply(self.queries.read_lane_log())
         changed = {(lane.owner, lane.level): lane for lane in window.loaded_lanes()}
-        rows = [row[:9] for row in self.queries.fetch_all("open_lanes") if row[:2] not in changed]
+        open_lanes = self.queries.fetch_all("open_lanes")
+        scheduler = window.scheduler
+        rows = [(*row[:9], window.work_of(row[0], row[9])) for row in open_lanes if row[:2] not in changed]
         rows += [
-            (*key, lane.weight, lane.turn, lane.stamp, lane.waiting, *lane.head)
+            (*key, lane.weight, lane.turn, lane.stamp, lane.waiting, *lane.head, lane.work)
             for key, lane in changed.items()
             if lane.scheduled and lane.head is not None
         ]
         names = self._cache.customer_names(self.queries, dict.fromkeys(row[0] for row in rows))
         lanes = [
-            LaneSnapshot(names[owner], level, weight, turn, stamp, waiting, Head(*head))
-            for owner, level, weight, turn, stamp, waiting, *head in rows
+            LaneSnapshot(
+                names[owner], level, weight, turn, stamp, waiting, Head(*head), scheduler.expected_charge(work, head[2])
+            )
+            for owner, level, weight, turn, stamp, waiting, *head, work in rows
         ]
         lanes.sort(key=attrgetter("level", "turn", "stamp"))
-        scheduler = window.scheduler
         overdue_uses = tuple(level.overdue_uses for level in scheduler.levels)
         return SchedulerSnapshot(scheduler.policy, scheduler.dispatched, scheduler.rotation, overdue_uses, tuple(lanes))
 
     def next_due(self) -> int | None:
-        times = self.queries.fetch_one("deadlines") or ()
+        times = list(self.queries.fetch_one("deadlines") or ())
+        turns = self.policy().policy.turns
+        times.append(self._shares(turns).opens_at(turns.share_idle_after))
         return min((at for at in times if at is not None), default=None)
 
+    def _shares(self, policy: TurnPolicy) -> Shares:
+        return scheduler_from_json(policy, self.queries.read_queue().scheduler_state).shares
 
-def _customer_from_row(row: Row, running: int, limits: Row | None, waiting: list[tuple[int, int]]) -> Customer:
+
+def _customer_from_row(
+    row: Row, running: int, limits: Row | None, waiting: list[tuple[int, int]], *, is_over_share: bool
+) -> Customer:
     _, name, count, updated_at, text = row
     settings = parse_settings(text)
     is_rated = limits is not None and limits[4] is not None and parse_settings(limits[1]).rate == settings.rate
-    is_open = not settings.paused and not is_rated and (settings.cap is None or running < settings.cap)
+    is_below_cap = settings.cap is None or running < settings.cap
+    is_open = not settings.paused and not is_rated and is_below_cap and not is_over_share
     lanes = tuple(LaneStatus(level, n, is_open) for level, n in waiting)
-    return Customer(name, count, updated_at, settings, running, lanes)
+    return Customer(name, count, updated_at, settings, running, lanes, is_over_share=is_over_share)

@@ -19,6 +19,7 @@ def discrepancies(queries: Queries, cache: QueueCache) -> tuple[Discrepancy, ...
         for owner, level in seen.keys() | counted.keys()
     ]
     counts += [(owner, str(DocumentState.RUNNING), *counts) for owner, *counts in queries.fetch_all("capped_counts")]
+    counts += [(owner, "in flight", *counts) for owner, *counts in queries.fetch_all("in_flight_counts")]
     counts = [row for row in counts if row[2] != row[3]]
     names = cache.customer_names(queries, {owner for owner, *_ in counts})
     return tuple(sorted(Discrepancy(names[owner], *rest) for owner, *rest in counts))
@@ -39,4 +40,6 @@ def corrections(queries: Queries, window: ClaimWindow) -> list[LaneChange]:
     for owner, running, real in queries.fetch_all("capped_counts"):
         if running != real:
             lane_log.settings_changed(owner, window.customer(owner).settings, real)
+    for owner, _, real in queries.fetch_all("in_flight_counts"):
+        lane_log.in_flight(owner, real)
     return lane_log.take()

@@ -1,5 +1,6 @@
 """Store the scheduler's state as JSON: next stamp, dispatched, rotation; for each level its virtual time (turn, stamp),
-highest turn, overdue uses, open lanes. It is small, and always read and written whole.
+highest turn, overdue uses, open lanes; the expected time of new customers; and of shares: the last customer, when the
+queue was last contended, customers at the limit. It is small, and always read and written whole.
 """
 
 import json
@@ -7,14 +8,15 @@ from typing import Any, Final
 
 from inturn.policy import TurnPolicy
 from inturn.policy.scheduler import LEVELS, LaneT, Level, Scheduler, VirtualTime
+from inturn.policy.share import Shares
 
-INITIAL_STATE: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
+INITIAL_STATE: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS], None, [None, None, {}]])
 """The state of a new queue."""
 
 
 def scheduler_from_json(policy: TurnPolicy, text: str) -> Scheduler[Any]:
     """Build a scheduler without its lanes."""
-    next_stamp, dispatched, rotation, levels = json.loads(text)
+    next_stamp, dispatched, rotation, levels, *work = json.loads(text)
     scheduler: Scheduler[Any] = Scheduler(
         policy,
         [
@@ -23,13 +25,18 @@ def scheduler_from_json(policy: TurnPolicy, text: str) -> Scheduler[Any]:
         ],
     )
     scheduler.next_stamp, scheduler.dispatched, scheduler.rotation = next_stamp, dispatched, rotation
+    if work:  # a state of an older version has none
+        scheduler.mean_unit_time, shares = work
+        scheduler.shares = Shares(0, *shares)
     return scheduler
 
 
 def scheduler_to_json(scheduler: Scheduler[LaneT]) -> str:
     """Write the whole state."""
     levels = ", ".join([_level_to_json(level) for level in scheduler.levels])
-    return f"[{scheduler.next_stamp}, {scheduler.dispatched}, {scheduler.rotation}, [{levels}]]"
+    shares = scheduler.shares
+    work = json.dumps([scheduler.mean_unit_time, [shares.last_customer, shares.contended_at, shares.at_limit]])
+    return f"[{scheduler.next_stamp}, {scheduler.dispatched}, {scheduler.rotation}, [{levels}], {work[1:]}"
 
 
 def _level_to_json(level: Level[LaneT]) -> str:
@@ -37,7 +44,7 @@ def _level_to_json(level: Level[LaneT]) -> str:
     return f"[{turn}, {stamp}, {highest}, {level.overdue_uses}, {level.open_lanes}]"
 
 
-def has_open_lanes(text: str) -> bool:
-    """Whether any level has an open lane."""
-    *_, levels = json.loads(text)
-    return any(open_lanes for *_, open_lanes in levels)
+def may_have_work(text: str) -> bool:
+    """Whether any level has an open lane, or a customer is closed by its share, which the next claim reviews."""
+    _, _, _, levels, *work = json.loads(text)
+    return any(open_lanes for *_, open_lanes in levels) or bool(work and any(work[1][2].values()))

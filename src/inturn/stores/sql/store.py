@@ -133,7 +133,12 @@ class SqlStore(Store):
         name, (text, at_work) = report.name, report_to_json(report)
         self.write(
             lambda queries: queries.execute(
-                "record_worker", name=name, now=self.time(queries, now), report=text, at_work=at_work
+                "record_worker",
+                name=name,
+                now=self.time(queries, now),
+                report=text,
+                at_work=at_work,
+                slots=report.open_slots,
             )
         )
 

@@ -17,6 +17,7 @@ from inturn.store import (
     Outcome,
     OutcomeKind,
     SweepResult,
+    held_time,
     work_times,
 )
 from inturn.stores.sql.claim_window import ClaimWindow
@@ -51,13 +52,29 @@ class DocumentFacts(NamedTuple):
     start_by: int | None
     started_at: int | None
     worker: str | None
+    charged: int | None
+    lease_until: int | None
+    """The end of its lease, if it runs."""
     began_at: int | None = None
     worked: int | None = None
 
     @classmethod
     def from_row(cls, row: Row) -> "DocumentFacts":
-        """Build it from the columns above, up to `worker`."""
+        """Build it from the columns above, up to `lease_until`."""
         return cls(text_id(row[0]), *row[1:])
+
+
+class FinishedRow(NamedTuple):
+    """The columns of a document that has just been done."""
+
+    owner: int
+    seq: int
+    capped: bool
+    """Whether its customer has a cap."""
+    lane: int
+    cost: float
+    charged: int | None
+    worked: int
 
 
 class Transitions:
@@ -122,7 +139,7 @@ class Transitions:
         statuses = []
         for at, (id_, outcome) in enumerate(zip(ids, outcomes, strict=True)):
             if id_ in finished and first[id_] == at:
-                self._finished(id_, *finished[id_], outcome)
+                self._finished(id_, finished[id_], outcome)
                 statuses.append(AckStatus.RECORDED)
             else:
                 statuses.append(self._ack(outcome, id_, facts))
@@ -130,8 +147,8 @@ class Transitions:
         self.add_grouped_events(OUTCOME_EVENTS)
         return tuple(statuses)
 
-    def _finish(self, outcomes: Sequence[tuple[str, Outcome]]) -> dict[str, tuple[int, int, bool]]:
-        """Of those that are done and were running under their fence: owner, seq, and whether the owner has a cap."""
+    def _finish(self, outcomes: Sequence[tuple[str, Outcome]]) -> dict[str, "FinishedRow"]:
+        """Record those that are done and were running under their fence."""
         done = [
             (id_, outcome.fence, outcome.result, *(outcome.work or (None, None)))
             for id_, outcome in outcomes
@@ -140,15 +157,17 @@ class Transitions:
         if not done:
             return {}
         rows = self.queries.fetch_many("finish_documents", OUTCOME_COLUMNS, done, now=self.now)
-        return {text_id(id_): (owner, seq, capped) for id_, owner, seq, capped in rows}
+        return {text_id(id_): FinishedRow._make(row) for id_, *row in rows}
 
-    def _finished(self, id_: str, owner: int, seq: int, capped: bool, outcome: Outcome) -> None:  # noqa: FBT001
-        if capped:
-            self.lane_log.stopped(owner)
-            self.should_notify = True
+    def _finished(self, id_: str, row: "FinishedRow", outcome: Outcome) -> None:
+        if row.charged is not None:
+            self.lane_log.ended(row.owner, row.lane, row.charged, row.worked, row.cost)
+        elif row.capped:
+            self.lane_log.stopped(row.owner)
+        self.should_notify |= bool(row.capped)
         if outcome.files:
-            self.queries.execute_many("add_files", FILE_COLUMNS, [(seq, *file) for file in outcome.files])
-        self._recorded.setdefault(EventKind.FINISHED, []).append((owner, id_))
+            self.queries.execute_many("add_files", FILE_COLUMNS, [(row.seq, *file) for file in outcome.files])
+        self._recorded.setdefault(EventKind.FINISHED, []).append((row.owner, id_))
 
     def _ack(self, outcome: Outcome, id_: str, facts_by_id: dict[str, DocumentFacts]) -> AckStatus:
         """Record one outcome, and what is known of its document afterwards."""
@@ -158,7 +177,7 @@ class Transitions:
         if facts.state != DocumentState.RUNNING:
             return AckStatus.REPEATED if facts.last_outcome == outcome.kind else AckStatus.STALE
         if outcome.kind is OutcomeKind.DONE:
-            self._finished(id_, *self._finish([(id_, outcome)])[id_], outcome)
+            self._finished(id_, self._finish([(id_, outcome)])[id_], outcome)
             after = facts._replace(state=DocumentState.DONE)
         elif outcome.kind is OutcomeKind.RELEASED:
             after = self._release(self._record_work(outcome, facts))
@@ -182,7 +201,7 @@ class Transitions:
         self.queries.execute("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error, now=self.now)
         self.lane_log.deadline_set(facts.owner, "due", due_at)
         self.should_notify = True
-        self._stopped_if_capped(facts.owner)
+        self._stop(facts)
         self.record_event(EventKind.DELAYED, facts)
         return facts._replace(state=DocumentState.DELAYED)
 
@@ -191,7 +210,7 @@ class Transitions:
         self._end_attempt(facts, EventKind.RELEASED)
         self._stopped_if_capped(facts.owner)
         ready_at = self._write_and_read("release_document", facts)
-        self.lane_log.released(facts.owner, facts.lane, Head(facts.seq, ready_at, facts.cost))
+        self.lane_log.released(facts.owner, facts.lane, Head(facts.seq, ready_at, facts.cost), facts.charged)
         if facts.start_by is not None and facts.attempt == 1:
             self.lane_log.deadline_set(facts.owner, "start_by", facts.start_by)
         self.should_notify = True
@@ -217,7 +236,7 @@ class Transitions:
     def requeue(self, facts: DocumentFacts, *, last_outcome: str | None) -> None:
         """Put it back into its lane at its seq."""
         if facts.state == DocumentState.RUNNING:
-            self._stopped_if_capped(facts.owner)
+            self._stop(facts)
         self.queries.execute("requeue_document", seq=facts.seq, now=self.now, last_outcome=last_outcome)
         self.lane_log.requeued(facts.owner, facts.lane, Head(facts.seq, self.now, facts.cost))
         self.should_notify = True
@@ -244,7 +263,7 @@ class Transitions:
     def _leave(self, facts: DocumentFacts) -> None:
         """Record the end of a run, or of a wait."""
         if facts.state == DocumentState.RUNNING:
-            self._stopped_if_capped(facts.owner)
+            self._stop(facts)
         elif facts.state == DocumentState.WAITING:
             self.lane_log.left(facts.owner, facts.lane, facts.seq)
 
@@ -281,11 +300,24 @@ class Transitions:
         )
         self._ended_attempts = []
 
-    def _stopped_if_capped(self, owner: int) -> None:
-        """Record the end of a run where the customer has a cap."""
+    def _stop(self, facts: DocumentFacts) -> None:
+        """Record the end of a run. If no outcome says how long it took, its lease says at most."""
+        if facts.charged is None:
+            self._stopped_if_capped(facts.owner)
+            return
+        learn = facts.worked is not None
+        worked = held_time(facts.started_at, facts.lease_until, self.now) if facts.worked is None else facts.worked
+        self.lane_log.ended(facts.owner, facts.lane, facts.charged, worked, facts.cost if learn else None)
+        self.should_notify |= self._is_capped(facts.owner)
+
+    def _is_capped(self, owner: int) -> bool:
         if self._capped is None:
             raise AssertionError("nobody asked who has a cap")
-        if owner in self._capped:
+        return owner in self._capped
+
+    def _stopped_if_capped(self, owner: int) -> None:
+        """Record the end of a run where the customer has a cap."""
+        if self._is_capped(owner):
             self.lane_log.stopped(owner)
             self.should_notify = True
 

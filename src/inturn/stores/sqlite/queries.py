@@ -74,11 +74,9 @@ class SqliteQueries:
 
     def read_queue(self) -> QueueState:
         (row,) = self.fetch_all("queue")
-        policy, ordered, scheduler_state, fence, paused_by, has_limits, self._has_changes, *times = row
-        deadlines = Deadlines.of_times(times)
-        return QueueState(
-            policy, ordered, scheduler_state, fence, paused_by, bool(has_limits), self._clock.now(), deadlines
-        )
+        policy, ordered, scheduler_state, fence, paused_by, has_limits, self._has_changes, workers, *times = row
+        own = (policy, ordered, scheduler_state, fence, paused_by, bool(has_limits))
+        return QueueState(*own, self._clock.now(), Deadlines.of_times(times), json.loads(workers))
 
     def read_lane_log(self) -> list[LaneChange]:
         return [LaneChange._make(row) for row in self.fetch_all("lane_log")]
@@ -101,7 +99,8 @@ class SqliteQueries:
             "forget_lane", ("customer", "level"), [(lane.owner, lane.level) for lane in claim.spent_lanes]
         )
         self.execute_many("save_limits", ("customer", "settings", "running", "tat", "rate_closed_until"), claim.limits)
-        columns = ("customer", "lane", "seq", "fence", "now", "until", "worker")
+        self.execute_many("save_work", ("customer", "unit_time", "in_flight"), [row for row, _ in claim.work])
+        columns = ("customer", "lane", "seq", "fence", "now", "until", "worker", "charged")
         self.execute_many("forget_requeued", columns, claim.claimed)
         rows = self.fetch_many("start_document", columns, claim.claimed)
         if len(rows) != len(claim.claimed):

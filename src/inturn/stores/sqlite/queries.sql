@@ -12,8 +12,9 @@
 -- name: queue
 SELECT
     policy, ordered, scheduler_state, fence, paused_by, EXISTS (SELECT 1 FROM limits), EXISTS (SELECT 1 FROM lane_log),
-    next_due.start_by, next_due.lease, next_due.due, next_due.rate
-FROM queue_state, next_due;
+    (SELECT json_group_array(json_array(seen_at, slots)) FROM worker),
+    deadline.start_by, deadline.lease, deadline.due, deadline.rate
+FROM queue_state, deadline;
 
 -- name: allocate_seqs
 UPDATE queue_state SET seq = seq + :n RETURNING seq, policy;
@@ -72,60 +73,66 @@ INSERT INTO document (
 );
 
 -- name: append_to_lane_log
-INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings)
-VALUES (:customer, :kind, :level, :n, :seq, :ready_at, :cost, :settings);
+INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings, charged, worked)
+VALUES (:customer, :kind, :level, :n, :seq, :ready_at, :cost, :settings, :charged, :worked);
 
 -- name: add_event
 INSERT INTO event (number, at, kind, customer, documents, operator, why, detail)
 VALUES (:number, :at, :kind, :customer, :documents, :operator, :why, :detail);
 
 -- name: lane_log
-SELECT customer, kind, level, n, seq, ready_at, cost, settings FROM lane_log ORDER BY number;
+SELECT customer, kind, level, n, seq, ready_at, cost, settings, charged, worked FROM lane_log ORDER BY number;
 
 -- name: clear_lane_log
 DELETE FROM lane_log;
 
 -- name: anything_to_claim
 SELECT
-    paused_by IS NULL AND (EXISTS (SELECT 1 FROM lane_log) OR EXISTS (SELECT 1 FROM lane WHERE scheduled = 1))
-    OR EXISTS (SELECT 1 FROM next_due WHERE :now >= min(
+    paused_by IS NULL AND (
+        EXISTS (SELECT 1 FROM lane_log) OR EXISTS (SELECT 1 FROM lane WHERE scheduled = 1)
+        OR EXISTS (SELECT 1 FROM json_each(scheduler_state, '$[5][2]') WHERE value)
+    )
+    OR EXISTS (SELECT 1 FROM deadline WHERE :now >= min(
         coalesce(start_by, 9223372036854775807), coalesce(lease, 9223372036854775807),
         coalesce(due, 9223372036854775807), coalesce(rate, 9223372036854775807)
     ))
 FROM queue_state;
 
 -- name: deadlines
-SELECT lease, due, rate FROM next_due;
+SELECT lease, due, rate FROM deadline;
 
 -- name: late_to_start
 SELECT
-    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
+    charged, due_at
 FROM document INDEXED BY document_start_by
 WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') AND start_by <= :now
 ORDER BY start_by, seq LIMIT :limit;
 
 -- name: next_start_by
-SELECT start_by FROM next_due;
+SELECT start_by FROM deadline;
 
 -- name: expired_leases
 SELECT
-    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
+    charged, due_at
 FROM document INDEXED BY document_clock
 WHERE state = 'running' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 
 -- name: next_lease_check
-SELECT lease FROM next_due;
+SELECT lease FROM deadline;
 
 -- name: due_documents
 SELECT
-    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
+    charged, due_at
 FROM document INDEXED BY document_clock
 WHERE state = 'delayed' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 
 -- name: next_due
-SELECT due FROM next_due;
+SELECT due FROM deadline;
 
 -- name: next_rate
 SELECT rate_closed_until FROM limits WHERE rate_closed_until > :now ORDER BY rate_closed_until LIMIT 1;
@@ -152,28 +159,29 @@ SELECT count(*) FROM document INDEXED BY document_lane
 WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to;
 
 -- name: lanes_of
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at
-FROM lane WHERE customer = :customer AND level = :level;
+SELECT :customer, :level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+    out_of_turn_at, unit_time, in_flight, NULL
+FROM (SELECT 1) LEFT JOIN lane ON lane.customer = :customer AND lane.level = :level
+    LEFT JOIN customer_work ON customer_work.customer = :customer;
 
 -- name: lowest_lanes
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at
-FROM lane INDEXED BY lane_sort
+SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+    out_of_turn_at, unit_time, in_flight, NULL
+FROM lane INDEXED BY lane_sort LEFT JOIN customer_work ON customer_work.customer = lane.customer
 WHERE scheduled = 1 AND level = :level AND (sort_key, sort_tie) > (:after, :after_tie)
 ORDER BY sort_key, sort_tie LIMIT :limit;
 
 -- name: oldest_lanes
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at
-FROM lane INDEXED BY lane_age
+SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+    out_of_turn_at, unit_time, in_flight, NULL
+FROM lane INDEXED BY lane_age LEFT JOIN customer_work ON customer_work.customer = lane.customer
 WHERE scheduled = 1 AND level = :level AND (head_ready_at, head_seq) > (:after, :after_tie)
 ORDER BY head_ready_at, head_seq LIMIT :limit;
 
 -- name: oldest_rested_lanes
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at
-FROM lane INDEXED BY lane_age
+SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+    out_of_turn_at, unit_time, in_flight, NULL
+FROM lane INDEXED BY lane_age LEFT JOIN customer_work ON customer_work.customer = lane.customer
 WHERE scheduled = 1 AND level = :level AND (head_ready_at, head_seq) > (:after, :after_tie)
     AND (out_of_turn_at <= :rested_since OR out_of_turn_at > :now)
 ORDER BY head_ready_at, head_seq LIMIT :limit;
@@ -187,11 +195,15 @@ INSERT OR REPLACE INTO lane (
     :out_of_turn_at, :sort_key, :sort_tie
 );
 
+-- name: save_work
+INSERT OR REPLACE INTO customer_work (customer, unit_time, in_flight) VALUES (:customer, :unit_time, :in_flight);
+
 -- name: forget_lane
 DELETE FROM lane WHERE customer = :customer AND level = :level;
 
 -- name: forget_spent_lanes
 DELETE FROM lane WHERE waiting = 0 AND out_of_turn_at <= :rested_since
+    AND NOT EXISTS (SELECT 1 FROM customer_work WHERE customer_work.customer = lane.customer AND in_flight > 0)
     AND turn <= (SELECT value ->> 1 FROM json_each(:rows) WHERE value ->> 0 = lane.level);
 
 -- name: limits_of
@@ -227,7 +239,7 @@ SELECT customer, lane, seq, ready_at, cost FROM document WHERE state = 'waiting'
 -- name: start_document
 UPDATE document SET
     state = 'running', attempt = attempt + 1, started_at = :now, due_at = :until, fence = :fence, worker = :worker,
-    last_outcome = NULL, leased_at = :now, doubted_at = NULL, began_at = NULL, worked = NULL
+    last_outcome = NULL, leased_at = :now, doubted_at = NULL, began_at = NULL, worked = NULL, charged = :charged
 WHERE seq = :seq AND state = 'waiting'
 RETURNING
     id, NULL, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
@@ -243,7 +255,8 @@ UPDATE document SET
     began_at = min(started_at + coalesce(:began_after, 0), max(started_at, :now)),
     worked = max(0, min(coalesce(:worked, :now - started_at), :now - started_at - coalesce(:began_after, 0)))
 WHERE id = unhex(:id, '-') AND fence = :fence AND state = 'running'
-RETURNING id, customer, seq, (SELECT capped FROM customer WHERE customer.id = document.customer);
+RETURNING
+    id, customer, seq, (SELECT capped FROM customer WHERE customer.id = document.customer), lane, cost, charged, worked;
 
 -- name: add_files
 INSERT INTO file (document, name, blob, size, sha256, media_type)
@@ -260,11 +273,12 @@ SELECT :blob WHERE EXISTS (SELECT 1 FROM document WHERE blob = :blob) OR EXISTS 
 DELETE FROM file WHERE document = :seq RETURNING document, blob;
 
 -- name: record_worker
-INSERT OR REPLACE INTO worker (name, seen_at, report, at_work) VALUES (:name, :now, :report, :at_work);
+INSERT OR REPLACE INTO worker (name, seen_at, report, at_work, slots) VALUES (:name, :now, :report, :at_work, :slots);
 
 -- name: lock_documents
 SELECT
-    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
+    charged, due_at
 FROM document WHERE id = unhex(:id, '-');
 
 -- name: states_of
@@ -389,3 +403,12 @@ SELECT limits.customer, limits.running,
     (SELECT count(*) FROM document INDEXED BY document_clock
      WHERE state = 'running' AND state <> 'waiting' AND +document.customer = limits.customer)
 FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped = 1;
+
+-- name: in_flight_counts
+SELECT customer, sum(stored), sum(counted) FROM (
+    SELECT customer, in_flight AS stored, 0 AS counted FROM customer_work
+    UNION ALL
+    SELECT customer, 0, 1 FROM document INDEXED BY document_clock
+    WHERE state = 'running' AND state <> 'waiting' AND charged IS NOT NULL
+)
+GROUP BY customer HAVING sum(stored) <> sum(counted);

@@ -75,7 +75,8 @@ SELECT customer, level, sum(n) FROM (
 GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY 1, 2;
 
 -- name: open_lanes
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost FROM lane WHERE scheduled = 1;
+SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, unit_time
+FROM lane LEFT JOIN customer_work ON customer_work.customer = lane.customer WHERE scheduled = 1;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (

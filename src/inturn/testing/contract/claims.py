@@ -4,7 +4,7 @@ import threading
 from collections import Counter as Tally
 
 from inturn.model import DocumentState, NewDocument, RateLimit, seconds
-from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.policy import Charge, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import LEASE_LOST_ERROR, AckStatus, ClaimRequest, EventKind, Outcome, OutcomeKind
 from inturn.testing.contract.harness import ANNA, LEASE, SINGLE_LEVEL_POLICY, START, StoreHarness, guarantee
 from inturn.testing.contract.outcomes import WORK_CLAIMED_AHEAD, claim_and_wait, work_of
@@ -139,7 +139,8 @@ class TestClaim:
 
     @guarantee("S10")
     def test_lane_goes_out_of_turn_at_most_once_in_a_tenth_of_overdue_after(self, harness: StoreHarness) -> None:
-        harness.set_policy(Policy(PriorityPolicy(thresholds=(-1_000,)), TurnPolicy(overdue_every=2)))
+        turns = TurnPolicy(overdue_every=2, charge=Charge.COST)
+        harness.set_policy(Policy(PriorityPolicy(thresholds=(-1_000,)), turns))
         for n in range(40):
             harness.submit(f"c{n:02}", 14)
         harness.advance(1_000)

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from inturn.clock import ManualClock
 from inturn.errors import InturnError, NotFoundError
-from inturn.model import Document, NewDocument, RateLimit, seconds
-from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.model import Document, NewDocument, RateLimit, WorkerReport, seconds
+from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import (
     Attempt,
@@ -47,7 +47,11 @@ POLICIES = st.builds(
         st.sampled_from(list(Order)),
         st.sampled_from([seconds(1), seconds(30), seconds(900)]),
         st.sampled_from([2, 3, 10]),
+        st.sampled_from(list(Charge)),
+        st.sampled_from([0.5, 7 / 8, 1.0]),
+        st.sampled_from([0, seconds(2), seconds(30)]),
     ),
+    st.sampled_from([CostPolicy(), CostPolicy(1, 0), CostPolicy(0.5, 0.25, 1_000)]),
 )
 SETTING_CHANGES: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.builds(dict, weight=st.sampled_from([0.001, 0.5, 1.0, 3.0, 1000.0])),
@@ -119,15 +123,24 @@ class StoreStateMachine(RuleBasedStateMachine):
         n=st.integers(1, 6),
         key=IDEMPOTENCY_KEYS,
         cost=st.sampled_from([0.5, 1.0, 7.0]),
+        pages=st.sampled_from([None, 3]),
         delay=st.sampled_from([0, 0, 0, seconds(3)]),
         start_in=st.sampled_from([None, None, seconds(10)]),
         attempts=st.integers(1, 3),
     )
     def submit(  # noqa: PLR0913, PLR0917 - drawn by Hypothesis
-        self, customer: str, n: int, key: str | None, cost: float, delay: int, start_in: int | None, attempts: int
+        self,
+        customer: str,
+        n: int,
+        key: str | None,
+        cost: float,
+        delay: int,
+        start_in: int | None,
+        attempts: int,
+        pages: int | None = None,
     ) -> None:
         start_by = None if start_in is None else self.clock.now() + start_in
-        document = NewDocument("x", cost=cost, delay=delay, start_by=start_by, max_attempts=attempts)
+        document = NewDocument("x", cost=cost, pages=pages, delay=delay, start_by=start_by, max_attempts=attempts)
         answer = self.on_both(lambda which: self.queues[which].submit(customer, [document] * n, key=key))
         if not isinstance(answer[0], type):
             self.ids += [receipt.id for receipt in answer if receipt.id not in self.ids]
@@ -144,6 +157,12 @@ class StoreStateMachine(RuleBasedStateMachine):
         """Record outcomes of current and old claims, then claim."""
         picked = [(self._pick_claim(pick), kind, final) for pick, kind, final in which if self.claims]
         self._ack_and_claim(picked, n)
+
+    @rule(name=st.sampled_from(["w1", "w2"]), slots=st.integers(0, 6), stopping=st.booleans())
+    def record_worker(self, name: str, slots: int, stopping: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
+        """Report slots, of which a customer may hold a share."""
+        report = WorkerReport(name, "host", 1, slots, 0, "processor", 0, stopping=stopping)
+        self.on_both(lambda which: self.stores[which].record_worker(report))
 
     @rule(pick=st.lists(INDEXES, min_size=1, max_size=4), lease=st.sampled_from([seconds(5), LEASE]))
     @precondition(lambda self: bool(self.claims))

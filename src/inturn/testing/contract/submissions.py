@@ -103,7 +103,7 @@ class TestSubmit:
         harness.set_policy(Policy(costs=CostPolicy(0.5, 0.25, 1_000)))
         for given in ({"pages": 8}, {"pages": 0}, {"pages": 1, "size": 10_001}, {"cost": 7.0, "pages": 3}):
             harness.submit("acme", **given)
-        assert [document.spec.cost for document in reversed(harness.all_documents())] == [1, 2.5, 0.75, 3.25, 7]
+        assert [document.spec.cost for document in reversed(harness.all_documents())] == [9, 2.5, 0.75, 3.25, 7]
         assert {document.spec.pages for document in harness.all_documents()} == {9, 8, 0, 1, 3}
 
     @guarantee("S37")
