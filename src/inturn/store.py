@@ -190,6 +190,11 @@ class Store(Protocol):
         S11. A document has at most one claim at a time. Fences grow and are never reused.
         S12. Nothing is claimed from a paused queue or customer, above a cap or above a rate limit.
         S13. A claim takes documents up to its limit as long as an open lane has one (work conservation).
+        S54. With charges by time, a start charges its lane the time expected from the customer's earlier documents, and
+             the end corrects it by the time that was used. Done and failed attempts use their `work`, lost leases and
+             cancelled runs the time until the lease or the run ended. No end moves an open lane before V.
+        S55. While documents of other customers are started too, no start brings a customer above `max_share` of the
+             live slots (`inturn.policy.share`). Live are those of workers that reported within `WORKER_TIMEOUT`.
         """
 
     def claim(self, request: ClaimRequest, *, now: int | None = None) -> tuple[Claim, ...]:

@@ -40,6 +40,7 @@ pytest.register_assert_rewrite(
     "inturn.testing.contract.outcomes",
     "inturn.testing.contract.queries",
     "inturn.testing.contract.settings",
+    "inturn.testing.contract.shares",
     "inturn.testing.contract.state_machine",
     "inturn.testing.contract.submissions",
     "inturn.testing.contract.sweep",
@@ -58,6 +59,7 @@ from inturn.testing.contract import (  # noqa: E402 - after the rewrite is regis
     outcomes,
     queries,
     settings,
+    shares,
     submissions,
     sweep,
     workers,
@@ -78,6 +80,8 @@ class StoreContract(StoreSuite):
     TestFail = outcomes.TestFail
     TestRelease = outcomes.TestRelease
     TestClaim = claims.TestClaim
+    TestCharges = shares.TestCharges
+    TestShares = shares.TestShares
     TestHeartbeat = workers.TestHeartbeat
     TestWorkers = workers.TestWorkers
     TestCancel = operations.TestCancel
