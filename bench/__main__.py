@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("simulator", "replay", "sqlite", "postgres", "fleet", "workers", "extract", "http", "celery", "page")
+NAMES = ("simulator", "replay", "sqlite", "postgres", "fleet", "workers", "shares", "extract", "http", "celery", "page")
 
 
 def main() -> None:
