@@ -16,8 +16,9 @@ from inturn.model import NewDocument
 from inturn.store import ClaimRequest, DocumentFilter, EventKind, Submission
 from inturn.stores.postgres import PostgresStore, connection
 from postgres_processes import known_ids
-from services import PostgresServer, needs_own_postgres, wait_until
+from services import PostgresServer, needs_own_postgres
 from tcp_proxy import Proxy
+from waiting import wait_until
 
 pytestmark = needs_own_postgres
 Start = Callable[..., Any]

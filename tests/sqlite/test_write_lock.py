@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from inturn.stores.sqlite.write_lock import EXCLUSIVE_NONBLOCKING, WriteLock, _Acquisition
-from services import wait_until
+from waiting import wait_until
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
@@ -28,8 +27,8 @@ from inturn.queue import Queue
 from inturn.store import DocumentFilter, Event, EventKind, Operator
 from inturn.stores.sqlite import SqliteStore
 from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
+from waiting import TIMEOUT_SECONDS, wait_until
 
-TIMEOUT_SECONDS = 30.0
 """Seconds after which something is taken for stuck; nothing is measured by it."""
 SECOND = 1_000_000
 FAST_RETRIES = RetryPolicy(first_delay=1_000, longest_delay=8_000)
@@ -43,11 +42,7 @@ PROCESSORS = ("processors:act", "processors:act_in_threads", "processors:act_in_
 
 def eventually(condition: Callable[[], Any], message: str = "") -> Any:
     """What comes to be true, sooner or later."""
-    until = time.monotonic() + TIMEOUT_SECONDS
-    while not (result := condition()):
-        assert time.monotonic() < until, message or "it never came true"
-        time.sleep(0.01)
-    return result
+    return wait_until(condition, message=message or "it never came true")
 
 
 class WorkerThread:

@@ -18,13 +18,13 @@ from inturn.store import EventKind
 from inturn.worker.pool import ProcessorError
 from inturn.worker.waiter import Waiter
 from inturn.worker.worker import OutcomeCounts
+from waiting import TIMEOUT_SECONDS
 from worker_harness import (
     DONE,
     FAILED,
     PROCESSORS,
     SECOND,
     TEST_OPERATOR,
-    TIMEOUT_SECONDS,
     WorkerHarness,
     children_of,
     descendants_of,
