@@ -151,7 +151,7 @@ def test_many_long_polls_leave_the_server_responsive(serve: Callable[..., Server
             began = time.monotonic()
             assert client.post("/v1/documents", json=body).status_code == 202
             took.append(time.monotonic() - began)
-        assert sorted(took)[10] < 1
+        assert sorted(took)[10] < 5  # one that stood behind a long poll would take 50
         client.delete(f"/v1/documents/{id_}")
         for item in idle:
             answer = http.client.HTTPResponse(item)
