@@ -49,7 +49,7 @@ def test_lock_that_came_too_late_is_given_back(
                 impatient.acquire()
     wait_until(lambda: len(answers) == 2)
     assert answers == [False, False]
-    wait_until(lambda: is_free(path), 10)
+    wait_until(lambda: is_free(path))
     impatient.acquire()
     assert not is_free(path)
     impatient.release()

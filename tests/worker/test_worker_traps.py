@@ -424,7 +424,7 @@ def test_the_bell_can_be_stopped_while_it_waits() -> None:
     stopping = threading.Thread(target=bell.stop, daemon=True)
     stopping.start()
     threading.Timer(0.1, go.set).start()
-    stopping.join(5)
+    stopping.join(TIMEOUT_SECONDS)
     assert not stopping.is_alive()
 
 
