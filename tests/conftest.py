@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from long_files import LONG_FILES
+
 pytest_plugins = ["inturn.testing.plugin"]
 
 settings.register_profile(
@@ -29,6 +31,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # inherit that: tests that press Ctrl-C would then wait until their timeout.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.load_profile("soak" if os.environ.get("INTURN_SOAK") == "1" else "quick")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the long files: a process that got one of them last would end long after the others."""
+    places = {f"tests/{name}": place for place, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 @pytest.fixture(autouse=True)

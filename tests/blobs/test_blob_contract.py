@@ -22,7 +22,7 @@ HOUR = 3_600_000_000
 UNKNOWN = "018f3c5e-0000-7000-8000-0000000000ff"
 HOSTILE = ["", "x", "../../etc/passwd", "/etc/passwd", "..", UNKNOWN + "/..", f"../{UNKNOWN}", UNKNOWN + "\0", "tmp/x"]
 
-several_parts = b"0123456789abcdef" * (11 * 65_536)  # 11 MiB: more than two parts of an upload
+several_parts = b"0123456789abcdef" * (11 * 65_536)  # 11 MiB: an upload of two parts
 
 
 def now() -> int:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moto.s3.responses import S3Response
 from obstore.store import LocalStore, MemoryStore
 
 import inturn
 from inturn.backup import Backup, Restore
 from inturn.blobs import object_store, open_blobs
-from inturn.blobs.object_store import ObjectBlobs
+from inturn.blobs.object_store import PART_BYTES, ObjectBlobs
 from inturn.cli.missing_files import find_missing
 from inturn.errors import BlobError, BlobFullError, InvalidInputError
 from inturn.stores import restore_target, snapshot_file, snapshot_source
@@ -42,6 +43,22 @@ def test_endpoint_in_the_address_overrides_the_environment(
     monkeypatch.setenv(variable, "https://127.0.0.1:9")
     blobs = open_blobs(f"s3://{bucket.name}/?endpoint={bucket.endpoint}")
     assert blobs.put(io.BytesIO(b"x")).size == 1
+
+
+def test_reading_an_object_to_its_end_sends_a_request_for_each_part(
+    bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = open_blobs(f"s3://{bucket.name}/?endpoint={bucket.endpoint}")
+    key, requests, get_object = blobs.put(io.BytesIO(bytes(PART_BYTES + 1))).key, [], S3Response.get_object
+
+    def counted(response: S3Response) -> Any:
+        requests.append(response)
+        return get_object(response)
+
+    monkeypatch.setattr(S3Response, "get_object", counted)
+    with blobs.open(key) as source:
+        assert len(source.read()) == PART_BYTES + 1
+    assert len(requests) == 2
 
 
 def test_a_backup_takes_objects_along_and_a_restore_puts_them_back(bucket: Any, tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from inturn.counters import Counters, open_counters
 from inturn.errors import InvalidInputError, StoreError
 from inturn.policy import PriorityPolicy
 from inturn.stores.redis import connection
-from services import RedisServer, drop_schema, fresh_redis, needs_postgres, needs_redis, new_schema, wait_until
+from services import RedisServer, drop_schema, fresh_redis, needs_postgres, needs_redis, new_schema
+from waiting import wait_until
 
 BURST = [tuple(item) for item in PriorityPolicy().check_many(None, 0, 25).per_document()]
 

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from demo.processes import DemoError, Workers
 from demo.run import EXIT_INTERRUPTED, main
 from demo.timings import first_come_waits
 from demo.workload import CUSTOMERS
+from waiting import wait_until
 
 FEW = "16"
 
@@ -112,8 +112,7 @@ def test_told_to_end_it_takes_its_workers_and_its_folder_along(tmp_path: Path, s
 def test_killed_it_leaves_no_process_either(tmp_path: Path) -> None:
     with started(tmp_path) as process:
         process.kill()
-    while left_behind(tmp_path / "tmp"):
-        time.sleep(0.05)
+    wait_until(lambda: not left_behind(tmp_path / "tmp"))
 
 
 def test_a_worker_that_cannot_work_is_told(tmp_path: Path) -> None:

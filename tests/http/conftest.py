@@ -14,6 +14,7 @@ import inturn as package
 from http_server import ANNA, ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.blobs import open_blobs
+from inturn.clock import SystemClock
 from inturn.http.app import create_app
 from inturn.http.settings import Limits, ServerSettings
 from inturn.http.state import AppState
@@ -24,6 +25,30 @@ from inturn.stores import open_store
 __all__ = ["ANNA", "UNLIMITED", "Harness", "ServerProcess"]
 
 
+class TestClock:
+    """The machine's clock, which a test may advance or stop."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self._ahead = 0
+        self._stopped_at: int | None = None
+
+    def now(self) -> int:
+        """Return microseconds since 1970."""
+        return (self._system.now() if self._stopped_at is None else self._stopped_at) + self._ahead
+
+    def advance(self, by: int) -> None:
+        """Add microseconds."""
+        self._ahead += by
+
+    def stop(self) -> None:
+        """Stand still, unless advanced."""
+        self._stopped_at = self._system.now()
+
+    _system = SystemClock()
+
+
 class Harness:
     """The application in this process, on SQLite and a folder, with keys."""
 
@@ -31,10 +56,11 @@ class Harness:
         self.folder = folder
         self.queue = Queue(open_store(str(folder / "queue.db")))
         self.blobs = open_blobs(str(folder / "blobs"))
-        self.app_state = AppState(self.queue, self.blobs, settings)
+        self.clock = TestClock()
+        self.app_state = AppState(self.queue, self.blobs, settings, clock=self.clock)
         self.app = create_app(self.app_state)
         self.operator = self.create_api_key(None)
-        self._client = client
+        self.client_address = client
 
     def create_api_key(self, customer: str | None, scope: ApiKeyScope | None = None) -> str:
         """Create a key of a customer, or of an operator."""
@@ -44,7 +70,7 @@ class Harness:
         """Return a client with this key."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         base = "http://127.0.0.1" if not self.app_state.settings.needs_keys else "http://testserver"
-        return TestClient(self.app, base_url=base, headers=headers, client=(self._client, 1234))
+        return TestClient(self.app, base_url=base, headers=headers, client=(self.client_address, 1234))
 
     @contextmanager
     def running(self) -> Iterator["Harness"]:

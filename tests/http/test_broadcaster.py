@@ -65,7 +65,7 @@ def parse_frames(data: bytes) -> list[tuple[str | None, str, dict[str, Any]]]:
 
 
 async def receive(stream: AsyncIterator[bytes]) -> list[tuple[str | None, str, dict[str, Any]]]:
-    return parse_frames(await asyncio.wait_for(anext(stream), 10))
+    return parse_frames(await asyncio.wait_for(anext(stream), 60))
 
 
 def run_script(script: Callable[[BroadcastHarness], Awaitable[None]], most: int = 10) -> None:
@@ -253,7 +253,7 @@ def test_all_streams_end_when_the_server_stops() -> None:
         await asyncio.sleep(0.05)
         station.broadcaster.begin_shutdown()
         with pytest.raises(StopAsyncIteration):
-            await asyncio.wait_for(waiting, 10)
+            await asyncio.wait_for(waiting, 60)
         assert len(station.broadcaster) == 0
 
     run_script(script)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from starlette.testclient import TestClient
 
 from inturn.model import NewDocument
+from waiting import wait_until
 
 from .conftest import ANNA, Harness
 
@@ -18,10 +19,7 @@ def listed(client: TestClient, **query: object) -> list[str]:
 
 def soon(call: Callable[[], object], expected: object) -> None:
     """Events are heard of within a moment."""
-    until = time.monotonic() + 10
-    while (result := call()) != expected:
-        assert time.monotonic() < until, result
-        time.sleep(0.05)
+    wait_until(lambda: call() == expected, message=call)
 
 
 def fill(harness: Harness) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from inturn.http.state import PAGE_PRICING_TTL
 from inturn.model import ResultFile
 from inturn.policy import CostPolicy, Policy
 from inturn.store import Operator, Outcome, OutcomeKind
@@ -117,7 +118,7 @@ def test_repeat_with_idempotency_key_returns_the_first_receipts(harness: Harness
 def test_pages_are_counted_if_the_policy_charges_for_them(harness: Harness, acme: TestClient) -> None:
     (free,) = submit(acme)
     harness.queue.set_policy(Policy(costs=CostPolicy(per_document=1, per_page=0.5)), ANNA)
-    time.sleep(1.1)  # what pages cost is remembered for a second
+    harness.clock.advance(PAGE_PRICING_TTL)
     answer = acme.post("/v1/documents", files=[("file", ("a.txt", b"x" * 7_000))])
     assert harness.queue.document(free).spec.pages is None
     counted = harness.queue.document(answer.json()["receipts"][0]["id"]).spec

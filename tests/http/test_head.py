@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from inturn.model import NewDocument
+from waiting import wait_until
 
 from .conftest import Harness, ServerProcess
 
@@ -84,11 +84,7 @@ def test_head_of_a_stream_ends_without_a_subscriber(serve: Callable[..., ServerP
                     head += raw.recv(1)
                 assert head.startswith(b"HTTP/1.1 200 OK\r\n"), path
                 assert (b"content-length: 3000000" in head) == (path == content)
-            for _ in range(200):
-                if "HEAD /v1/events 200" in server.log:
-                    break
-                time.sleep(0.02)
-            assert "HEAD /v1/events 200" in server.log, "it is over while the connection is open"
+            wait_until(lambda: "HEAD /v1/events 200" in server.log, message="it is over while the connection is open")
         assert client.get(content).content == b"x" * 3_000_000
     assert server.stop() == 0
     assert "rror" not in server.log

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import socket
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -14,6 +13,7 @@ from starlette.testclient import TestClient
 
 from inturn.http.sessions import COOKIE_NAME
 from inturn.model import NewDocument
+from waiting import TIMEOUT_SECONDS, wait_until
 
 from .conftest import Harness, ServerProcess
 
@@ -185,6 +185,10 @@ def test_deeply_nested_metadata_can_be_read(anna: TestClient) -> None:
     assert anna.post("/v1/documents", json=deeper).status_code == 422
 
 
+def _reported_requests(server: ServerProcess) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in server.lines if '"method"' in line and "/healthz" not in line]
+
+
 def test_client_disconnect_is_not_logged_as_an_error(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     address = urlsplit(server.url)
@@ -195,18 +199,16 @@ def test_client_disconnect_is_not_logged_as_an_error(serve: Callable[..., Server
         ("PUT", "/v1/policy", "application/json"),
     ]
     for method, path, kind in asked:
-        with socket.create_connection((address.hostname, address.port)) as client:
+        with socket.create_connection((address.hostname, address.port), TIMEOUT_SECONDS) as client:
             client.sendall(
-                f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: {kind}\r\n\r\n"
-                "--edge\r\n".encode()
+                f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: {kind}\r\n"
+                "Expect: 100-continue\r\n\r\n".encode()
             )
-            time.sleep(0.1)
+            assert client.recv(1_000).startswith(b"HTTP/1.1 100 ")  # the route has begun to read the body
+            client.sendall(b"--edge\r\n")
+    wait_until(lambda: len(_reported_requests(server)) >= len(asked), message=lambda: server.log)
+    reported = _reported_requests(server)
     with server.client() as client:
-        for _ in range(200):
-            reported = [json.loads(line) for line in server.lines if '"method"' in line and "/healthz" not in line]
-            if len(reported) >= len(asked):
-                break
-            time.sleep(0.02)
         page = client.get("/metrics").text
     assert [(item["method"], item["path"], item["status"], item["level"]) for item in reported] == [
         (method, path, 499, "info") for method, path, _ in asked

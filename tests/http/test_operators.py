@@ -1,14 +1,15 @@
 """Customers, policy, checks, audit, workers, estimates."""
 
-import time
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
+from inturn.http.key_cache import CACHE_TTL
 from inturn.model import NewDocument, WorkerReport
 from inturn.store import EventKind
+from waiting import wait_until
 
 from .conftest import ANNA, Harness
 
@@ -38,7 +39,7 @@ def test_customer_has_counter_lanes_and_share(harness: Harness, acme: TestClient
     harness.queue.submit("acme", [NewDocument("a")] * 5)
     harness.queue.submit("beta", [NewDocument("a")] * 5)
     harness.process_documents(n=4)
-    time.sleep(1)
+    wait_until(lambda: anna.get("/v1/customers/acme").json()["share"] == {"received": 0.75, "due": 0.75})
     result = anna.get("/v1/customers/acme").json()
     assert (result["waiting"], result["weight"], result["share"]["due"]) == (2, 3, 0.75)
     assert result["share"]["received"] == 0.75
@@ -99,7 +100,7 @@ def test_a_purge_needs_the_name_twice_and_deletes_everything_but_the_counter(
     assert purged.json() == {"documents": 1, "blobs": 1}
     assert len(harness.stored_blobs()) == 1
     assert harness.queue.customer("acme").count == 0
-    time.sleep(1.1)
+    harness.clock.advance(CACHE_TTL)
     assert harness.client_as(key).get("/v1/documents").status_code == 401
     newest = anna.get("/v1/audit").json()["events"][0]
     assert (newest["kind"], newest["operator"], newest["why"], newest["customer"]) == (
@@ -164,11 +165,8 @@ def test_estimated_starts_are_compared_with_real_ones(harness: Harness, anna: Te
     assert anna.get("/v1/estimates").json()["open"] == 5
     harness.process_documents(n=4)
     harness.queue.cancel(waiting[0].id, ANNA)
-    for _ in range(100):
-        result = anna.get("/v1/estimates").json()
-        if not result["open"]:
-            break
-        time.sleep(0.05)
+    wait_until(lambda: not anna.get("/v1/estimates").json()["open"])
+    result = anna.get("/v1/estimates").json()
     assert (result["compared"], result["inside"] + result["early"] + result["late"]) == (4, 4)
     assert result["median_error"] >= 0
     assert "inturn_estimate_error_seconds_count 4.0" in anna.get("/metrics").text

@@ -20,7 +20,7 @@ from inturn.http.state import AppState
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.model import SECOND, NewDocument, Progress, WorkerReport
 from inturn.store import EventKind
-from services import wait_until
+from waiting import wait_until
 
 from .conftest import ANNA, UNLIMITED, Harness
 

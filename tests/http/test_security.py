@@ -14,10 +14,12 @@ from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
 from inturn.cli.logs import JsonFormatter
 from inturn.config import Settings
 from inturn.errors import InvalidInputError
+from inturn.http.key_cache import CACHE_TTL
+from inturn.http.limits import WAITING_CACHE_TTL
 from inturn.http.scope import CallerScope
 from inturn.http.server import require_live_api_key
 from inturn.http.settings import Limits, server_settings
-from inturn.model import NewDocument
+from inturn.model import SECOND, NewDocument
 
 from .conftest import ANNA, UNLIMITED, Harness
 
@@ -132,7 +134,7 @@ def test_expired_revoked_and_altered_keys_are_refused(harness: Harness) -> None:
     harness.queue.store.api_keys.add(key, ANNA)
     assert harness.client_as(gone).get("/v1/documents").status_code == 401
     harness.queue.store.api_keys.revoke(text.split("_")[1], now(), ANNA)
-    time.sleep(1.1)
+    harness.clock.advance(CACHE_TTL)
     assert harness.client_as(text).get("/v1/documents").status_code == 401
 
 
@@ -253,14 +255,15 @@ def test_server_never_fetches_a_uri(harness: Harness) -> None:
 
 def test_rate_limit_allows_a_burst_then_a_steady_rate(make_harness: MakeHarness) -> None:
     harness = make_harness(limits=Limits(per_second=2, burst=5))
+    harness.clock.stop()
     acme, beta = harness.client_as(harness.create_api_key("acme")), harness.client_as(harness.create_api_key("beta"))
     answers = [acme.get("/v1/documents") for _ in range(8)]
-    assert [answer.status_code for answer in answers[:5]] == [200] * 5
+    assert [answer.status_code for answer in answers] == [200] * 5 + [429] * 3
     refused = answers[-1]
     assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (429, "too_many", "1")
     assert beta.get("/v1/documents").status_code == 200
-    time.sleep(1)
-    assert acme.get("/v1/documents").status_code == 200
+    harness.clock.advance(SECOND)
+    assert [acme.get("/v1/documents").status_code for _ in range(3)] == [200, 200, 429]
 
 
 def test_wrong_keys_are_counted_for_each_address_and_id(make_harness: MakeHarness) -> None:
@@ -277,7 +280,7 @@ def test_wrong_keys_are_counted_for_each_address_and_id(make_harness: MakeHarnes
     for _ in range(11):
         unknown = harness.client_as("nonsense").get("/v1/documents")
     assert unknown.status_code == 429
-    harness._client = "192.0.2.2"
+    harness.client_address = "192.0.2.2"
     assert harness.client_as(good).get("/v1/documents").status_code == 200
 
 
@@ -299,7 +302,7 @@ def test_quota_limits_waiting_documents_and_stored_bytes(make_harness: MakeHarne
     assert upload(beta, 300).status_code == 202
     assert len(harness.stored_blobs()) == 2
     harness.process_documents(n=10)
-    time.sleep(2.1)
+    harness.clock.advance(WAITING_CACHE_TTL)
     assert send(acme, 5).status_code == 202
 
 

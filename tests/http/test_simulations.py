@@ -3,8 +3,8 @@
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from inturn.http import simulation_jobs
 from inturn.http.simulation_jobs import apply_overrides, run_scenario
 from inturn.model import SECOND
 from inturn.policy import Policy, PriorityPolicy
+from waiting import wait_until
 
 from .conftest import ANNA, Harness, ServerProcess
 
@@ -49,17 +50,13 @@ def test_disconnect_kills_the_simulation_process(serve: Callable[..., ServerProc
     server = serve()
     with server.client() as client:
         with client.stream("POST", "/v1/simulations", json={"scenario": "starving-105"}):
-            while not (children := _children(server)):  # its process takes a while to begin
-                time.sleep(0.01)
-            (child,) = map(int, children)
+            (child,) = map(int, wait_until(lambda: _children(server)))  # its process takes a while to begin
             os.kill(child, signal.SIGSTOP)  # it does not end by itself any more
-        for _ in range(3_000):
-            if not _children(server):
-                break
-            time.sleep(0.01)
-        else:
-            os.kill(child, signal.SIGKILL)
-            pytest.fail("it was still there half a minute later")
+        try:
+            wait_until(lambda: not _children(server))
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
         assert client.get("/readyz").status_code == 200
 
 

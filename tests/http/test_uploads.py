@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from inturn.http.settings import Limits
+from waiting import wait_until
 
 from .conftest import Harness, ServerProcess
 
@@ -100,16 +101,8 @@ def test_a_client_that_stops_half_way_leaves_nothing_behind(
                 b"Content-Type: multipart/form-data; boundary=edge\r\n\r\n" + b"".join(form(10 * MEGABYTE))[:gone]
             )
             if gone > MEGABYTE:
-                for _ in range(200):
-                    if left_in(tmp_path):
-                        break
-                    time.sleep(0.02)
-                assert left_in(tmp_path), "it is written away while it comes in"
-    for _ in range(200):
-        if not left_in(tmp_path):
-            break
-        time.sleep(0.02)
-    assert left_in(tmp_path) == []
+                wait_until(lambda: left_in(tmp_path), message="it is written away while it comes in")
+    wait_until(lambda: left_in(tmp_path) == [])
     with server.client() as client:
         assert client.get("/v1/documents").json()["documents"] == []
 
@@ -152,14 +145,13 @@ def test_many_long_polls_leave_the_server_responsive(serve: Callable[..., Server
         idle = [socket.create_connection((address.hostname, address.port)) for _ in range(300)]
         for item in idle:
             item.sendall(ask)
-        while "inturn_long_polls 300.0" not in client.get("/metrics").text:
-            time.sleep(0.05)
+        wait_until(lambda: "inturn_long_polls 300.0" in client.get("/metrics").text)
         took = []
         for _ in range(20):
             began = time.monotonic()
             assert client.post("/v1/documents", json=body).status_code == 202
             took.append(time.monotonic() - began)
-        assert sorted(took)[10] < 1
+        assert sorted(took)[10] < 5  # one that stood behind a long poll would take 50
         client.delete(f"/v1/documents/{id_}")
         for item in idle:
             answer = http.client.HTTPResponse(item)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import inturn
 from http_server import ServerProcess
 from inturn.model import DocumentState
+from waiting import wait_until
 
 SLOW = """
 import pathlib, time
@@ -38,21 +38,18 @@ def leftovers() -> Iterator[set[int]]:
 def workers(server: ServerProcess, n: int) -> set[int]:
     """The processes of the workers, once there are so many."""
     with server.client() as client:
-        for _ in range(1_000):
-            result = {item["process"] for item in client.get("/v1/workers").json()["workers"]}
-            if len(result) == n:
-                return result
-            time.sleep(0.02)
-    raise AssertionError(f"there are {len(result)} workers, not {n}")
+
+        def listed() -> set[int]:
+            return {item["process"] for item in client.get("/v1/workers").json()["workers"]}
+
+        wait_until(lambda: len(listed()) == n, message=listed)
+        return listed()
 
 
 def ended(pids: set[int]) -> bool:
     """Whether all these processes have ended before long; one that nobody has waited for yet has ended too."""
-    for _ in range(1_500):
-        if all(_state(pid) in {None, "Z"} for pid in pids):
-            return True
-        time.sleep(0.02)
-    return False
+    wait_until(lambda: all(_state(pid) in {None, "Z"} for pid in pids))
+    return True
 
 
 def _state(pid: int) -> str | None:
@@ -83,15 +80,11 @@ def test_workers_of_a_killed_server_finish_running_and_release_prefetched(
     with server.client() as client:
         body = {"customer": "acme", "documents": [{"name": str(number)} for number in range(3)]}
         ids = [item["id"] for item in client.post("/v1/documents", json=body).json()["receipts"]]
-    while not (tmp_path / "begun-0").exists():
-        time.sleep(0.02)
+    wait_until((tmp_path / "begun-0").exists)
     server.process.send_signal(signal.SIGKILL)
     server.process.wait(60)
     with inturn.open(str(tmp_path / "inturn.db")) as queue:
-        for _ in range(1_000):
-            if all(queue.document(item).state is DocumentState.WAITING for item in ids[1:]):
-                break
-            time.sleep(0.02)
+        wait_until(lambda: all(queue.document(item).state is DocumentState.WAITING for item in ids[1:]))
         states = [queue.document(item).state for item in ids]
         assert states == [DocumentState.RUNNING, DocumentState.WAITING, DocumentState.WAITING]
         (tmp_path / "go-on").touch()

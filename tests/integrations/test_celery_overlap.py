@@ -16,7 +16,8 @@ from inturn.counters import Counters
 from inturn.errors import StoreError
 from inturn.integrations import common
 from inturn.integrations.celery import install
-from services import RedisServer, fresh_redis, needs_redis, wait_until
+from services import RedisServer, fresh_redis, needs_redis
+from waiting import wait_until
 
 pytestmark = needs_redis
 

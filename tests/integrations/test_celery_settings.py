@@ -17,7 +17,8 @@ from fleets import running_process
 from inturn.errors import InvalidInputError, StoreError
 from inturn.integrations import common
 from inturn.integrations.celery import install
-from services import RedisServer, fresh_redis, needs_rabbitmq, needs_redis, rabbitmq, wait_until
+from services import RedisServer, fresh_redis, needs_rabbitmq, needs_redis, rabbitmq
+from waiting import wait_until
 
 pytestmark = needs_redis
 

@@ -19,7 +19,8 @@ from inturn.errors import InvalidInputError
 from inturn.integrations import celery, common
 from inturn.integrations import dramatiq as dramatiqs
 from inturn.integrations.common import CustomerResolver, FromHeader, Publish, TaskArgument, find_argument
-from services import fresh_redis, needs_redis, wait_until
+from services import fresh_redis, needs_redis
+from waiting import wait_until
 
 WORKER = ("celery", "-A", "celery_fleet", "worker", "--pool=solo", "--loglevel=WARNING", "--without-gossip")
 

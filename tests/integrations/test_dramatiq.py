@@ -18,7 +18,8 @@ from fleets import Record, log_contains, running_process
 from inturn.counters import Counters
 from inturn.errors import InvalidInputError
 from inturn.integrations.dramatiq import FairRedisBroker, UncheckedError, install
-from services import RedisServer, fresh_redis, needs_redis, wait_until
+from services import RedisServer, fresh_redis, needs_redis
+from waiting import wait_until
 
 pytestmark = needs_redis
 

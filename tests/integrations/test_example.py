@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from fleets import ENVIRONMENT, log_contains, running_process
-from services import fresh_redis, needs_redis, wait_until
+from services import fresh_redis, needs_redis
+from waiting import wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "celery_service"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 import changed_past
 import inturn
@@ -34,6 +34,9 @@ FLAGS = (
     "--disable-sync",
 )
 CUSTOMERS = 300
+EXPECT_TIMEOUT_MS = 60_000
+"""Playwright's own 5 seconds are too few while other tests keep the machine busy; nothing is measured by it."""
+expect.set_options(timeout=EXPECT_TIMEOUT_MS)
 WIDTHS = {"phone": (390, 844), "tablet": (900, 1100), "wide": (1440, 900)}
 
 
@@ -171,6 +174,7 @@ def visit(browser: Browser, console_errors: ConsoleErrors) -> Iterator[Callable[
             reduced_motion="reduce",
         )
         contexts.append(context)
+        context.set_default_timeout(EXPECT_TIMEOUT_MS)
         page = context.new_page()
         page.on("console", console_errors.record)
         page.on("pageerror", lambda error: console_errors.messages.append(f"exception: {error}"))

@@ -30,8 +30,6 @@ NASTY = (
     "n" * 255,
     "a/b?c=d&e#f%2F",
 )
-LIVE = 15_000
-"""Milliseconds within which a page shows a change."""
 
 
 @pytest.fixture(scope="module")
@@ -85,14 +83,18 @@ def test_the_list_begins_with_those_who_wait_most(server: ServerProcess, visit: 
 def test_a_clock_counts_down_and_then_the_level_is_the_first_again(
     server: ServerProcess, queue: Queue, visit: Visit
 ) -> None:
-    queue.store.check("clock", 30, now=time.time_ns() // 1_000 - (1_500 - 5) * 1_000_000)
-    page = visit(f"{server.url}/customers?q=clock")
-    row = row_of(page, "clock")
-    clock = row.locator(".customers-clock")
-    expect(clock).to_have_text(re.compile(r"^0:0[0-5]$"))
-    expect(row).to_contain_text("Level 9")
-    expect(clock).to_have_text("reset", timeout=LIVE)
-    expect(row).to_contain_text("Level 1", timeout=LIVE)
+    for seconds in (5, 20, 55):  # a busy machine may show the first one too late
+        name = f"clock {seconds}"
+        queue.store.check(name, 30, now=time.time_ns() // 1_000 - (1_500 - seconds) * 1_000_000)
+        page = visit(f"{server.url}/customers?q={quote(name)}")
+        row = row_of(page, name)
+        before = row.inner_text()
+        if "reset" not in before:
+            break
+    assert re.search(r"\b0:[0-5]\d\b", before)
+    assert "Level 9" in before
+    expect(row.locator(".customers-clock")).to_have_text("reset")
+    expect(row).to_contain_text("Level 1")
 
 
 def test_sort_filter_search_and_page_live_in_the_address(server: ServerProcess, queue: Queue, visit: Visit) -> None:
@@ -153,7 +155,7 @@ def test_a_change_is_shown_in_place_and_scroll_focus_and_typed_text_stay(
     before = int(row.locator(".stacked-bar-sum").inner_text())
     page.evaluate("document.querySelector('input[type=search]').value = 'Customer 2 half typ'")
     queue.submit("Customer 240", [NewDocument("x")] * 3)
-    expect(row.locator(".stacked-bar-sum")).to_have_text(str(before + 3), timeout=LIVE)
+    expect(row.locator(".stacked-bar-sum")).to_have_text(str(before + 3))
     expect(row.locator("a")).to_be_focused()
     assert page.evaluate("scrollY") == scrolled > 0
     assert page.evaluate("[...document.querySelectorAll('tbody tr')].every((row) => row.isSame)")
@@ -167,7 +169,7 @@ def test_a_row_moves_to_its_new_place_with_its_focus(server: ServerProcess, queu
     expect(page.locator("tbody th bdi:first-child")).to_have_text(["mover one", "mover two"])
     row_of(page, "mover two").locator("a").focus()
     queue.submit("mover two", [NewDocument("x")] * 4)
-    expect(page.locator("tbody th bdi:first-child")).to_have_text(["mover two", "mover one"], timeout=LIVE)
+    expect(page.locator("tbody th bdi:first-child")).to_have_text(["mover two", "mover one"])
     expect(row_of(page, "mover two").locator("a")).to_be_focused()
 
 
@@ -245,7 +247,7 @@ def test_a_customers_page_follows_what_happens(server: ServerProcess, queue: Que
     page = visit(address(server, "living"))
     expect(fact(page, "Waiting")).to_have_text("1")
     queue.submit("living", [NewDocument("x")] * 2)
-    expect(fact(page, "Waiting")).to_have_text("3", timeout=LIVE)
+    expect(fact(page, "Waiting")).to_have_text("3")
     expect(fact(page, "Counter")).to_have_text("-2")
     expect(page.locator(".history li").first).to_contain_text("2 documents")
 

@@ -93,7 +93,7 @@ def test_a_preview_tells_who_gains_and_grows_old(shared: ServerProcess, visit: V
     page = visit(shared.url + "/policy")
     page.get_by_label("Level 2 below").fill("-3")
     page.get_by_role("button", name="Show who waits less").click()
-    expect(page.get_by_role("heading", name="Who waits less")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="Who waits less")).to_be_visible()
     expect(page.get_by_text("documents of 301 customers")).to_be_visible()
     expect(page.locator(".preview-level")).to_have_count(9)
     outdated = page.get_by_text("The settings were changed since.")
@@ -122,18 +122,18 @@ def test_whether_a_version_came_true_is_told_by_group(past: ServerProcess, visit
     expect(heading).to_be_focused()
     expect(heading).to_be_in_viewport()
     table, locator = page.get_by_role("table", name="Waits by size of customers"), page.locator(".evaluation-verdict")
-    expect(locator).to_contain_text("It came true: in every group", timeout=60_000)
+    expect(locator).to_contain_text("It came true: in every group")
     rows = table.locator("tbody tr")
     expect(rows.nth(0)).to_have_text(re.compile(r"1.20.*came true.*shorter.*min.*→.*shorter.*min.*→ ?[01]\ss"))
     expect(rows.nth(1)).to_have_text(re.compile("21.200.*came true.*longer.*longer"))
     expect(page.get_by_text("Documents looked at: 144 of the day before, 144 from")).to_be_visible()
     assert axe_violations(page) == []
     page.get_by_role("button", name="Did version 4 come true?").click()
-    expect(locator).to_contain_text("It did not come true", timeout=60_000)
+    expect(locator).to_contain_text("It did not come true")
     expect(rows.nth(0)).to_have_text(re.compile("did not.*longer.*about as long"))
     expect(rows.nth(1)).to_have_text(re.compile("unknown.*shorter.*no documents"))
     page.get_by_role("button", name="Did version 2 come true?").click()
-    expect(locator).to_contain_text("nothing was processed in the day before it", timeout=60_000)
+    expect(locator).to_contain_text("nothing was processed in the day before it")
     expect(rows.locator(".badge")).to_have_text(["unknown", "unknown"])
 
 
@@ -144,7 +144,7 @@ def test_what_became_of_a_version_is_told_in_every_language(past: ServerProcess,
     texts = page_entries(language)
     name = str(texts["policy.judge_version"]).format(version=4)
     page.get_by_role("button", name=name).click()
-    expect(page.locator(".evaluation-verdict")).to_have_text(str(texts["policy.judged_did_not"]), timeout=60_000)
+    expect(page.locator(".evaluation-verdict")).to_have_text(str(texts["policy.judged_did_not"]))
     assert problems(page, language) + axe_violations(page) == []
 
 
@@ -155,7 +155,7 @@ def test_a_version_with_nothing_before_and_since_cannot_be_judged(
     put(server, SHORT)
     page = visit(server.url + "/policy", width="phone", theme="dark")
     page.get_by_role("button", name="Did version 2 come true?").click()
-    expect(page.get_by_text("There is nothing to judge by")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("There is nothing to judge by")).to_be_visible()
     assert axe_violations(page) == []
 
 

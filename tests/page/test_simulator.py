@@ -30,7 +30,7 @@ def test_orders_are_compared_side_by_side(shared: ServerProcess, visit: Visit) -
     expect(page.get_by_label("Scenario")).to_have_value("two-bulk")
     expect(page.get_by_label("Load, in percent")).to_have_value("10")
     page.get_by_role("button", name="Play").click()
-    expect(page.get_by_text("444 documents, 4 at a time")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("444 documents, 4 at a time")).to_be_visible()
     expect(page.locator(".share-chart")).to_have_count(3)
     expect(page.locator(".share-chart path")).to_have_count(6)
     expect(page.locator(".wait-bars li")).to_have_count(2 * 3 * 3)
@@ -72,9 +72,7 @@ def test_impossible_settings_are_told(shared: ServerProcess, visit: Visit) -> No
     page.get_by_label("Load, in percent").fill("1000")
     page.get_by_label("Scenario").select_option("flood")
     page.get_by_role("button", name="Play").click()
-    expect(page.get_by_role("alert").filter(has_text=re.compile("more than 50000 documents"))).to_be_visible(
-        timeout=60_000
-    )
+    expect(page.get_by_role("alert").filter(has_text=re.compile("more than 50000 documents"))).to_be_visible()
 
 
 def test_it_can_be_cancelled_and_played_again(shared: ServerProcess, visit: Visit) -> None:
@@ -96,7 +94,7 @@ def test_what_really_came_is_played_beside_what_was(past: ServerProcess, visit: 
     page.get_by_label("Workers").fill("2")
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("status").filter(has_text="312 documents of 25 customers, 1 at a time")).to_contain_text(
-        "As chosen: 2 at a time.", timeout=60_000
+        "As chosen: 2 at a time."
     )
     assert page.url.endswith("?source=week&order=fifo&workers=2")
     expect(page.locator(".wait-bars li")).to_have_count(2 * 3 * 3)
@@ -110,7 +108,7 @@ def test_what_really_came_is_played_beside_what_was(past: ServerProcess, visit: 
     page.get_by_label("Order").select_option("")
     page.get_by_label("Workers").fill("")
     page.get_by_role("button", name="Play").click()
-    expect(page.get_by_role("table", name="All figures").get_by_role("row")).to_have_count(5, timeout=60_000)
+    expect(page.get_by_role("table", name="All figures").get_by_role("row")).to_have_count(5)
     expect(page.get_by_role("heading", name="Who gains, who pays")).to_have_count(0)
     assert page.url.endswith("/simulator?source=week")
     page.go_back()
@@ -123,7 +121,7 @@ def test_a_replay_in_every_language(past: ServerProcess, visit: Visit, language:
     look = {"width": ("phone", "wide")[place % 2], "theme": ("dark", "light")[place % 2]}
     page = visit(past.url + "/simulator?source=day&order=classic", language=language, **look)
     page.locator("main button[type=submit]").click()
-    expect(page.locator(".wait-group")).to_have_count(2, timeout=60_000)
+    expect(page.locator(".wait-group")).to_have_count(2)
     assert problems(page, language) + axe_violations(page) == []
 
 
@@ -137,7 +135,7 @@ def test_a_replay_of_nothing_says_so_and_wrong_workers_are_told(
     expect(page.get_by_label("Workers")).to_be_focused()
     page.get_by_label("Workers").fill("")
     play.click()
-    expect(page.get_by_text("Nothing that can be played came in that time")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Nothing that can be played came in that time")).to_be_visible()
 
 
 def test_a_replay_can_be_cancelled_and_says_when_there_was_more(past: ServerProcess, visit: Visit) -> None:
@@ -150,7 +148,7 @@ def test_a_replay_can_be_cancelled_and_says_when_there_was_more(past: ServerProc
     page.unroute("**/v1/replays")
     page.route("**/v1/replays", cut)
     page.get_by_role("button", name="Play").click()
-    expect(page.get_by_text("these are the newest 50,000 documents")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("these are the newest 50,000 documents")).to_be_visible()
 
 
 def cut(route: Route) -> None:

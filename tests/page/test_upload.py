@@ -147,7 +147,7 @@ def test_each_file_says_in_plain_words_what_is_wrong_with_it(
     expect(error).to_have_text("Diese Datei hat 200 kB; der Server nimmt höchstens 104,9 kB.")
     page.get_by_role("button", name="14 Dateien einreichen").click()
     quota = page.get_by_text("Der Kunde hat so viel in der Warteschlange, wie er darf.")
-    expect(page.get_by_role("button", name=re.compile("^Anhalten"))).to_have_count(0, timeout=15_000)
+    expect(page.get_by_role("button", name=re.compile("^Anhalten"))).to_have_count(0)
     expect(page.locator(".upload .upload-meter:visible")).to_have_count(0)
     refused = quota.count()  # what comes at the same time is counted together, so one or the other may slip in
     assert refused >= 1

@@ -13,7 +13,8 @@ from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import ClaimRequest, DocumentFilter, EventKind, Outcome, OutcomeKind, Submission
 from inturn.stores.postgres import PostgresStore
-from services import needs_postgres, wait_until
+from services import needs_postgres
+from waiting import wait_until
 
 pytestmark = needs_postgres
 REQUEST = ClaimRequest("worker", 1, 60_000_000)

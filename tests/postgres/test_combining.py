@@ -19,8 +19,9 @@ from inturn.stores.memory import MemoryStore
 from inturn.stores.postgres import PostgresStore, claims
 from inturn.stores.postgres.queries import QUERIES
 from inturn.stores.postgres.url import parse_url
-from services import drop_schema, needs_postgres, new_schema, wait_until
+from services import drop_schema, needs_postgres, new_schema
 from state_machine_settings import SOAK
+from waiting import wait_until
 
 pytestmark = needs_postgres
 Admin = psycopg.Connection[tuple[Any, ...]]

@@ -12,7 +12,8 @@ from inturn.errors import InvalidInputError, NotFoundError, StoreError, StoreNot
 from inturn.stores import open_transfer_endpoint
 from inturn.stores.postgres import PostgresStore, schema
 from inturn.stores.postgres.url import parse_url
-from services import PostgresServer, needs_own_postgres, needs_postgres, wait_until
+from services import PostgresServer, needs_own_postgres, needs_postgres
+from waiting import wait_until
 
 pytestmark = needs_postgres
 SCHEMAS = "SELECT count(*) FROM information_schema.schemata WHERE schema_name = %s"

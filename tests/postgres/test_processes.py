@@ -14,7 +14,8 @@ from inturn.policy import Policy, PriorityPolicy
 from inturn.store import DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.postgres import PostgresStore
 from kill_rounds import run_kill_rounds
-from services import needs_postgres, wait_until
+from services import needs_postgres
+from waiting import wait_until
 
 pytestmark = needs_postgres
 Start = Callable[..., Any]

@@ -77,19 +77,29 @@ def _closed(requirements: list[str], extras: frozenset[str]) -> frozenset[str]:
     return frozenset(result)
 
 
+@pytest.fixture(scope="session")
+def installed_wheel(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel alone, installed and compiled once."""
+    folder = tmp_path_factory.mktemp("extras") / "installed"
+    run(*installer(), "--quiet", "--no-deps", "--target", folder, wheel)
+    return folder
+
+
 @pytest.fixture
-def install(wheel: Path, tmp_path: Path) -> Install:
-    """A folder as an installer fills it: the wheel, and links to what it needs with these extras."""
+def install(installed_wheel: Path, tmp_path: Path) -> Install:
+    """A folder as an installer fills it: links to the wheel, and to what it needs with these extras."""
 
     def one(*extras: str) -> Path:
         folder = tmp_path / "-".join(["installed", *extras])
-        run(*installer(), "--quiet", "--no-deps", "--target", folder, wheel)
+        folder.mkdir()
+        for top in installed_wheel.iterdir():
+            (folder / top.name).symlink_to(top)
         (ours,) = metadata.distributions(path=[str(folder)])
         for name in _closed(ours.requires or [], frozenset({"", *extras})):
             known = metadata.distribution(name)
-            for top in {file.parts[0] for file in known.files or ()} - {"..", "__pycache__"}:
-                if not (folder / top).exists():
-                    (folder / top).symlink_to(Path(str(known.locate_file(top))).absolute())
+            for part in {file.parts[0] for file in known.files or ()} - {"..", "__pycache__"}:
+                if not (folder / part).exists():
+                    (folder / part).symlink_to(Path(str(known.locate_file(part))).absolute())
         return folder
 
     return one

@@ -2,6 +2,8 @@
 
 import re
 
+from long_files import LONG_FILES
+
 from .conftest import ROOT
 
 PACKAGE = ROOT / "src" / "inturn"
@@ -22,3 +24,7 @@ def test_map_names_the_modules_and_packages_of_the_tree() -> None:
 def test_helpers_of_tests_have_unique_names() -> None:
     names = [path.name for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith(("test_", "conftest"))]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_long_files_are_there() -> None:
+    assert [name for name in LONG_FILES if not (ROOT / "tests" / name).is_file()] == []

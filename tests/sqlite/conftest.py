@@ -11,7 +11,8 @@ import pytest
 
 import inturn
 from inturn.store import Store
-from store_children import CHILD_TIMEOUT_SECONDS, Child, children_of
+from store_children import Child, children_of
+from waiting import TIMEOUT_SECONDS
 
 ROOT = Path(inturn.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "dumb"}
@@ -36,7 +37,7 @@ def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=CHILD_TIMEOUT_SECONDS,
+            timeout=TIMEOUT_SECONDS,
         )
 
     return run

@@ -11,12 +11,14 @@ from inturn.model import SECOND, NewDocument
 from inturn.store import MAX_STORED_ATTEMPTS, Operator
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
+from sqlite_file import direct
 
 ANNA = Operator("anna", "because the test says so")
 
 
 def rows(store: SqliteStore) -> int:
-    return int(store._queries.connection.execute("SELECT count(*) FROM attempt").get)
+    with direct(store.path) as tables:
+        return int(tables.execute("SELECT count(*) FROM attempt").get)
 
 
 def test_a_file_from_before_attempts_were_kept_goes_on(
@@ -26,7 +28,7 @@ def test_a_file_from_before_attempts_were_kept_goes_on(
     with inturn.open(str(path), clock=clock) as queue:
         (receipt,) = queue.submit("acme", [NewDocument("a")])
         queue.fail(queue.claim("worker", 1)[0], "first", retry_in=0)
-        tables = queue.store._queries.connection  # type: ignore[attr-defined]
+    with direct(path) as tables:
         tables.execute(before_fronts + "DROP TABLE attempt; DROP INDEX event_by_hand_of; PRAGMA user_version = 2")
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])

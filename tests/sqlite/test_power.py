@@ -19,6 +19,7 @@ from inturn.ids import RandomIds
 from inturn.model import Claim, NewDocument, seconds
 from inturn.store import ClaimRequest, CustomerFilter, DocumentFilter, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.sqlite import SqliteStore, connection
+from sqlite_file import direct
 
 SOAK = os.environ.get("INTURN_SOAK") == "1"
 RUNS = 400 if SOAK else 8
@@ -164,7 +165,8 @@ def test_a_power_cut_leaves_the_last_call_or_the_one_under_way(
         for name, data in files.items():
             (folder / name).write_bytes(data)
         sqlite_store = SqliteStore(folder / "queue.db", clock)
-        assert sqlite_store._queries.connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        with direct(sqlite_store.path) as tables:
+            assert tables.execute("PRAGMA integrity_check").get == "ok"
         assert everything(sqlite_store) in states[returned : returned + 2]
         assert sqlite_store.recount(repair=False) == ()
         sqlite_store.close()

@@ -16,6 +16,7 @@ from inturn.stores import migrate
 from inturn.stores.sql.lanes import TableLane
 from inturn.stores.sqlite import SqliteStore, schema
 from requeue_walk import RandomWalk, check_nothing_lost, make_unclaimed_changes
+from sqlite_file import direct
 
 
 def opened(path: Path, clock: ManualClock) -> SqliteStore:
@@ -68,7 +69,8 @@ def test_file_from_before_scan_positions_goes_on(
     path, clock = tmp_path / "queue.db", ManualClock(seconds(1_700_000_000))
     with inturn.open(str(path), clock=clock) as queue:
         left = make_unclaimed_changes(queue)
-        queue.store._queries.connection.execute(before_fronts)  # type: ignore[attr-defined]
+    with direct(path) as tables:
+        tables.execute(before_fronts)
     with monkeypatch.context() as old:
         old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
         assert migrate(str(path)) == []

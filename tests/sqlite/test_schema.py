@@ -20,6 +20,7 @@ from inturn.stores import migrate, migrations_sql
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sqlite import SqliteStore, connection, schema
 from inturn.stores.sqlite.queries import QUERIES, SqliteQueries
+from sqlite_file import direct
 
 Sound = Callable[..., None]
 STORES = Path(inturn.stores.sqlite.__file__).parents[1]
@@ -88,9 +89,10 @@ def test_a_file_of_every_older_schema_gets_the_schema_of_a_new_one(
     assert migrate(str(old)) == [migration.name for migration in schema.MIGRATIONS[version:]]
     assert migrate(str(old)) == []
     migrated = apsw.Connection(str(old))
-    assert schema_of(migrated) == schema_of(store._queries.connection)
-    for number in ("user_version", "application_id"):
-        assert migrated.pragma(number) == store._queries.connection.pragma(number)
+    with direct(store.path) as new:
+        assert schema_of(migrated) == schema_of(new)
+        for number in ("user_version", "application_id"):
+            assert migrated.pragma(number) == new.pragma(number)
     assert migrated.execute("PRAGMA integrity_check").get == "ok"
     migrated.close()
     opened = SqliteStore(old)
@@ -114,7 +116,8 @@ def test_a_migration_that_fails_leaves_nothing(path: Path, monkeypatch: pytest.M
 def test_the_printed_migrations_make_the_same_schema(store: SqliteStore, path: Path) -> None:
     printed = apsw.Connection(":memory:")
     printed.execute(migrations_sql(str(path)))
-    assert schema_of(printed) == schema_of(store._queries.connection)
+    with direct(store.path) as tables:
+        assert schema_of(printed) == schema_of(tables)
     printed.close()
     assert migrations_sql("memory://") == ""
 
@@ -122,8 +125,9 @@ def test_the_printed_migrations_make_the_same_schema(store: SqliteStore, path: P
 def test_the_map_at_the_head_of_migration_9_names_every_table(store: SqliteStore) -> None:
     head, _, _ = schema.MIGRATIONS[8].sql.partition("DROP")
     named = re.findall(r"^--   (\w+) ", head, re.MULTILINE)
-    tables = [name for kind, name, _, _ in schema_of(store._queries.connection) if kind == "table"]
-    assert sorted(named) == tables
+    with direct(store.path) as tables:
+        names = [name for kind, name, _, _ in schema_of(tables) if kind == "table"]
+    assert sorted(named) == names
 
 
 # -- the queries ------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from inturn.model import SECOND, NewDocument
 from inturn.store import Outcome, OutcomeKind, Work
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
+from sqlite_file import direct
 
 OLD_CLAIM = "UPDATE document SET state = 'running', attempt = attempt + 1, started_at = ?, fence = fence + 1"
 """What an older version does to these columns; and to those that it does not know, nothing."""
@@ -22,7 +23,8 @@ def test_a_file_from_before_keeps_its_results_and_goes_on(
     with inturn.open(str(path), clock=clock) as queue:
         first, second = queue.submit("acme", [NewDocument("a")] * 2)
         queue.finish(queue.claim("worker", 1)[0], {"text": "before"})
-        queue.store._queries.connection.execute(before_work)  # type: ignore[attr-defined]
+    with direct(path) as tables:
+        tables.execute(before_work)
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:6])
         assert migrate(str(path)) == []
@@ -46,7 +48,8 @@ def test_what_an_older_process_leaves_standing_counts_for_nothing(tmp_path: Path
     failed = Outcome(receipt.id, claimed.fence, OutcomeKind.FAILED, error="no", retry_in=None, work=Work(2, 3))
     store.ack_and_claim([failed], None)
     assert store.document(receipt.id).worked == 3
-    store._queries.connection.execute(OLD_CLAIM, (clock.now(),))
+    with direct(store.path) as tables:
+        tables.execute(OLD_CLAIM, (clock.now(),))
     document = store.document(receipt.id)
     assert (document.began_at, document.worked, document.work_began_at) == (None, None, clock.now())
     store.close()

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from inturn.stores.sqlite.write_lock import EXCLUSIVE_NONBLOCKING, WriteLock, _Acquisition
-from services import wait_until
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_lock_that_came_too_late_is_given_back(
                 impatient.acquire()
     wait_until(lambda: len(answers) == 2)
     assert answers == [False, False]
-    wait_until(lambda: is_free(path), 10)
+    wait_until(lambda: is_free(path))
     impatient.acquire()
     assert not is_free(path)
     impatient.release()

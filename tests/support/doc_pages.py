@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import forked_cli
+from waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
@@ -118,8 +118,5 @@ class Shell:
 
 
 def _wait_for(is_enough: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + TIMEOUT_SECONDS
-    while not is_enough():
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: is_enough() or process.poll() is not None)
+    assert is_enough()

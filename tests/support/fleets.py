@@ -11,16 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import inturn
-from services import wait_until
+from waiting import wait_until
 
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": os.pathsep.join([str(Path(inturn.__file__).parents[1]), str(Path(__file__).parent)]),
 }
-
-
-TIMEOUT_SECONDS = 60
-"""Seconds after which a worker is taken for stuck; nothing is measured by it."""
 
 
 class Record:
@@ -36,7 +32,7 @@ class Record:
 
     def next(self, n: int) -> list[Any]:
         """The next n lines, as soon as they are there."""
-        wait_until(lambda: len(self.all()) >= self._lines_read + n, TIMEOUT_SECONDS)
+        wait_until(lambda: len(self.all()) >= self._lines_read + n)
         lines = self.all()[self._lines_read :]
         self._lines_read += len(lines)
         return lines

@@ -17,6 +17,7 @@ import inturn as package
 from forked_cli import ForkedProcess
 from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
 from inturn.store import Operator, Store
+from waiting import wait_until
 
 ANNA = Operator("anna", "because the test says so")
 
@@ -98,11 +99,11 @@ class ServerProcess:
 
     def _wait_until_up(self) -> None:
         with self.client() as client:
-            for _ in range(200):
+
+            def answers() -> bool:
                 try:
-                    client.get("/healthz")
+                    return client.get("/healthz").is_success
                 except httpx2.TransportError:
-                    time.sleep(0.05)
-                else:
-                    return
-        raise AssertionError("the server does not answer")
+                    return False
+
+            wait_until(answers, message="the server does not answer")

@@ -9,7 +9,7 @@ from typing import Any
 from inturn.ids import RandomIds
 from inturn.model import DocumentState, NewDocument
 from inturn.store import DocumentFilter, EventKind, Store, Submission
-from services import wait_until
+from waiting import wait_until
 
 CLAIMERS = 8
 KILLS = 10

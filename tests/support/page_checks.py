@@ -40,7 +40,7 @@ document.addEventListener("securitypolicyviolation", (event) => {
 
 def wait_until_ready(page: Page, name: str) -> None:
     """Wait until a page is shown and drawn for the first time."""
-    page.wait_for_selector(f".page-{name}", timeout=15_000)
+    page.wait_for_selector(f".page-{name}", timeout=60_000)
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 

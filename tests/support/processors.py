@@ -18,7 +18,7 @@ from typing import Any
 from inturn.processor import OpenDocument, Reject, Result, Retry
 from inturn.worker.invoke import runs_in
 
-TIMEOUT_SECONDS = 25.0
+TIMEOUT_SECONDS = 50.0
 """Seconds after which a processor gives up what it waits for; nothing is measured by it."""
 THREAD_BARRIERS: dict[int, threading.Barrier] = {}
 TASK_BARRIERS: dict[int, asyncio.Barrier] = {}

@@ -28,10 +28,10 @@ import psycopg
 import pytest
 
 from inturn.stores import migrate
+from waiting import TIMEOUT_SECONDS, wait_until
 
 EXTERNAL_POSTGRES_URL = os.environ.get("INTURN_TEST_POSTGRES")
 CI = os.environ.get("CI") == "true"
-TIMEOUT_SECONDS = 60
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "fsync": "off",  # a crash of the server is tested, not one of the machine
@@ -276,13 +276,6 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def wait_until(condition: Callable[[], Any], timeout: float = TIMEOUT_SECONDS) -> None:
-    until = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < until, "it did not come true in time"
-        time.sleep(0.01)
 
 
 def free_port() -> int:

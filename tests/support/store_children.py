@@ -1,6 +1,6 @@
 """Processes that do one thing to a store: forks of a process that has imported it, 20 ms each instead of 500.
 
-What they do is a function of `sqlite_processes` or `postgres_processes`; it sends lines of JSON with `send`.
+What they do is a function of `sqlite_processes`, `postgres_processes` or `worker_process`; it sends lines of JSON.
 """
 
 import functools
@@ -16,20 +16,20 @@ from multiprocessing.context import ForkServerContext
 from queue import SimpleQueue
 from typing import Any
 
-CHILD_TIMEOUT_SECONDS = 60
-"""Seconds after which a child is taken for stuck; nothing is measured by it."""
-MODULES = ("sqlite_processes", "postgres_processes")
+from waiting import TIMEOUT_SECONDS
+
+MODULES = ("sqlite_processes", "postgres_processes", "worker_process")
 
 
 class Child:
     """A process that runs one function of a module."""
 
-    def __init__(self, module: str, function: str, *args: str) -> None:
+    def __init__(self, module: str, function: str, *args: str, **environment: str) -> None:
         self._errors = tempfile.NamedTemporaryFile()  # noqa: SIM115 - closed with the child
         stdin, self._stdin = multiprocessing.Pipe(duplex=False)
         self._stdout, stdout = multiprocessing.Pipe(duplex=False)
         self._process = _fork_server().Process(
-            target=_run, args=(stdin, stdout, self._errors.name, module, function, args), daemon=True
+            target=_run, args=((stdin, stdout), self._errors.name, environment, module, function, args), daemon=True
         )
         self._process.start()
         stdin.close()
@@ -37,6 +37,11 @@ class Child:
         self._lines: SimpleQueue[str] = SimpleQueue()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
 
     def _listen(self) -> None:
         with os.fdopen(os.dup(self._stdout.fileno()), encoding="utf-8") as lines:
@@ -46,8 +51,8 @@ class Child:
 
     def receive(self) -> Any:
         """The next thing it sends."""
-        line = self._lines.get(timeout=CHILD_TIMEOUT_SECONDS)
-        assert line, self._read_stderr()
+        line = self._lines.get(timeout=TIMEOUT_SECONDS)
+        assert line.endswith("\n"), self.stderr_text()
         return json.loads(line)
 
     def go(self) -> None:
@@ -56,8 +61,8 @@ class Child:
 
     def end(self) -> list[Any]:
         """All that it still sends, when it has ended well."""
-        self._process.join(CHILD_TIMEOUT_SECONDS)
-        assert self._process.exitcode == 0, self._read_stderr()
+        self._process.join(TIMEOUT_SECONDS)
+        assert self._process.exitcode == 0, self.stderr_text()
         return self._remaining_messages()
 
     def kill(self) -> list[Any]:
@@ -79,7 +84,7 @@ class Child:
         lines = [self._lines.get() for _ in range(self._lines.qsize())]
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def _read_stderr(self) -> str:
+    def stderr_text(self) -> str:
         with open(self._errors.name, encoding="utf-8") as errors:  # noqa: PTH123 - a name, not a path
             return errors.read()
 
@@ -106,13 +111,22 @@ def _fork_server() -> ForkServerContext:
     return context
 
 
-def _run(stdin: Connection, stdout: Connection, errors: str, module: str, function: str, args: tuple[str, ...]) -> None:
-    """In the child: take over the streams, then call the function."""
+def _run(
+    pipes: tuple[Connection, Connection],
+    errors: str,
+    environment: dict[str, str],
+    module: str,
+    function: str,
+    args: tuple[str, ...],
+) -> None:
+    """In the child: take over streams and environment, then call the function."""
+    os.environ.update(environment)
+    tempfile.tempdir = None  # TMPDIR may be another
     with open(errors, "wb") as stderr:  # noqa: PTH123 - a name, not a path
-        for number, stream in enumerate((stdin, stdout, stderr)):
+        for number, stream in enumerate((*pipes, stderr)):
             os.dup2(stream.fileno(), number)
-    stdin.close()
-    stdout.close()
+    for pipe in pipes:
+        pipe.close()
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for as long as the process lives
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - likewise
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - likewise

@@ -4,19 +4,13 @@ Whatever a test leaves running is ended with it.
 """
 
 import hashlib
-import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import inturn
@@ -28,8 +22,9 @@ from inturn.queue import Queue
 from inturn.store import DocumentFilter, Event, EventKind, Operator
 from inturn.stores.sqlite import SqliteStore
 from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
+from store_children import Child
+from waiting import TIMEOUT_SECONDS, wait_until
 
-TIMEOUT_SECONDS = 30.0
 """Seconds after which something is taken for stuck; nothing is measured by it."""
 SECOND = 1_000_000
 FAST_RETRIES = RetryPolicy(first_delay=1_000, longest_delay=8_000)
@@ -43,11 +38,7 @@ PROCESSORS = ("processors:act", "processors:act_in_threads", "processors:act_in_
 
 def eventually(condition: Callable[[], Any], message: str = "") -> Any:
     """What comes to be true, sooner or later."""
-    until = time.monotonic() + TIMEOUT_SECONDS
-    while not (result := condition()):
-        assert time.monotonic() < until, message or "it never came true"
-        time.sleep(0.01)
-    return result
+    return wait_until(condition, message=message or "it never came true")
 
 
 class WorkerThread:
@@ -176,76 +167,36 @@ class WorkerHarness:
         self.store.close()
 
 
-class ScriptProcess:
-    """A run of `workers.py`: a worker, a submitter or upkeep in a process of its own, telling lines of JSON."""
+class ScriptProcess(Child):
+    """A function of `worker_process`: a worker, a submitter or maintenance in a process of its own."""
 
-    def __init__(self, *args: object, folder: Path) -> None:
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        self._process = subprocess.Popen(  # noqa: S603 - our own
-            [sys.executable, str(HERE / "worker_process.py"), *map(str, args)],
-            env={
-                **{name: item for name, item in os.environ.items() if not name.startswith("COV_")},
-                "PYTHONPATH": os.pathsep.join((str(SOURCE), str(HERE))),
-                "TMPDIR": str(folder),
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            text=True,
-        )
-        self._lines: SimpleQueue[str] = SimpleQueue()
+    def __init__(self, function: str, *args: object, folder: Path) -> None:
+        super().__init__("worker_process", function, *map(str, args), TMPDIR=str(folder))
         self.messages: list[Any] = []
-        """All that it has told and that was heard."""
-        self._reader = threading.Thread(target=self._read_lines, daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def _read_lines(self) -> None:
-        for line in self._process.stdout or ():
-            self._lines.put(line)
-        self._lines.put("")
+        """All that was received from it."""
 
     def receive(self) -> Any:
-        """The next thing it tells."""
-        line = self._lines.get(timeout=TIMEOUT_SECONDS)
-        assert line.endswith("\n"), self.stderr_text()
-        self.messages.append(json.loads(line))
+        self.messages.append(super().receive())
         return self.messages[-1]
 
     def has_message(self) -> bool:
         return not self._lines.empty()
 
     def signal(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
+        os.kill(self.pid, number)
 
     def wait(self) -> int:
-        """Its exit status, when it has ended; the rest of what it told is in `told`."""
-        status = self._process.wait(TIMEOUT_SECONDS)
-        self._receive_rest()
+        """Its exit status, when it has ended; `messages` has the rest of what it sent."""
+        self._process.join(TIMEOUT_SECONDS)
+        status = self._process.exitcode
+        assert status is not None, self.stderr_text()
+        self.messages += self._remaining_messages()
         return status
 
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._receive_rest()
-
-    def close(self) -> None:
-        """Killed, if it still runs, and forgotten."""
-        self._process.kill()
-        with self._process, self._stderr:
-            self._reader.join()
-
-    def stderr_text(self) -> str:
-        self._stderr.seek(0)
-        return self._stderr.read().decode(errors="replace")
-
-    def _receive_rest(self) -> None:
-        self._reader.join()
-        lines = [self._lines.get() for _ in range(self._lines.qsize())]
-        self.messages += [json.loads(line) for line in lines if line.endswith("\n")]
+    def kill(self) -> list[Any]:
+        remaining = super().kill()
+        self.messages += remaining
+        return remaining
 
 
 def children_of(pid: int) -> list[tuple[int, str]]:

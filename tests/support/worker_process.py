@@ -1,10 +1,11 @@
-"""What the processes of these tests do: `python workers.py WHAT ARGUMENT …`, one line of JSON for each thing told.
+"""What the processes of these tests do, one line of JSON for each message.
 
-work FOLDER JSON      a worker; JSON are its options; tells "ready" when it can be seen, its tally at the end
-submit FOLDER SEED    submits for ever; tells the ids of each call once it has returned
-tidy FOLDER           upkeep, round after round, for ever; tells how many rounds
+work(folder, options)    a worker; sends "ready" when it can be seen, its counts of outcomes at the end
+submit(folder, seed)     submits without end; sends the ids of each call once it has returned
+tidy(folder)             maintenance, round after round without end; sends how many rounds
 """
 
+import itertools
 import json
 import random
 import sys
@@ -23,6 +24,8 @@ from inturn.stores.sqlite import SqliteStore
 from inturn.worker.maintenance import Maintenance
 from inturn.worker.worker import Worker, WorkerOptions
 
+LARGE_CALLS = 8
+"""What is submitted has to be processed in the end: after these, a submitter submits one document at a time."""
 CUSTOMERS = ("acme", "böhm", "cruz", "dąbek")
 MAX_ATTEMPTS = 100
 FAST_RETRIES = RetryPolicy(first_delay=1_000, longest_delay=8_000)
@@ -55,9 +58,10 @@ def submit(folder: str, seed: str) -> None:
     queue, blobs = open_queue(folder)
     chance = random.Random(seed)
     emit("ready")
-    while True:
+    for call in itertools.count():
         customer = chance.choice(CUSTOMERS)
-        ids = [str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(chance.choice([1, 8, 30]))]
+        n = chance.choice([1, 8, 30]) if call < LARGE_CALLS else 1
+        ids = [str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(n)]
         emit(["may be", customer, ids])
         with blobs.begin() as writing:
             writing.write(ids[0].encode())
@@ -70,7 +74,7 @@ def submit(folder: str, seed: str) -> None:
         ]
         queue.store.submit(Submission(customer, ids, given))
         emit(["are", customer, ids])
-        time.sleep(0.01)
+        time.sleep(0.01 if call < LARGE_CALLS else 0.05)
 
 
 def tidy(folder: str) -> None:
@@ -80,13 +84,4 @@ def tidy(folder: str) -> None:
     for rounds in range(10**9):
         maintenance_run.run_round()
         emit(rounds)
-        time.sleep(0.01)
-
-
-def main() -> None:
-    what, *args = sys.argv[1:]
-    globals()[what](*args)
-
-
-if __name__ == "__main__":
-    main()
+        time.sleep(0.05)

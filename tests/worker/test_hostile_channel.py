@@ -146,7 +146,7 @@ def test_a_child_that_never_begins_its_document_is_ended_and_another_gets_it(
 ) -> None:
     """It was taken over by the one before, which it has ended for the worker."""
     bad = harness.submit("never_begin", place=str(marker_dir), max_attempts=1)
-    running = harness.start_worker(slots=1, timeout=1_000_000)
+    running = harness.start_worker(slots=1, timeout=3_000_000)
     eventually(lambda: any(marker_dir.iterdir()))
     good = harness.submit("echo", "other", max_attempts=1)
     eventually(lambda: harness.state(good) is DocumentState.DONE)

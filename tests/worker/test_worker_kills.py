@@ -14,9 +14,9 @@ import apsw
 import processors
 from inturn.model import DocumentState
 from inturn.store import EventKind
+from waiting import TIMEOUT_SECONDS
 from worker_harness import (
     SECOND,
-    TIMEOUT_SECONDS,
     ScriptProcess,
     WorkerHarness,
     children_of,

@@ -18,13 +18,13 @@ from inturn.store import EventKind
 from inturn.worker.pool import ProcessorError
 from inturn.worker.waiter import Waiter
 from inturn.worker.worker import OutcomeCounts
+from waiting import TIMEOUT_SECONDS
 from worker_harness import (
     DONE,
     FAILED,
     PROCESSORS,
     SECOND,
     TEST_OPERATOR,
-    TIMEOUT_SECONDS,
     WorkerHarness,
     children_of,
     descendants_of,
@@ -424,7 +424,7 @@ def test_the_bell_can_be_stopped_while_it_waits() -> None:
     stopping = threading.Thread(target=bell.stop, daemon=True)
     stopping.start()
     threading.Timer(0.1, go.set).start()
-    stopping.join(5)
+    stopping.join(TIMEOUT_SECONDS)
     assert not stopping.is_alive()
 
 

@@ -180,6 +180,13 @@ class _ObjectReader(io.RawIOBase):
     def tell(self) -> int:
         return self._file.tell()
 
+    def readall(self) -> bytes:
+        """Read the rest in parts; the inherited method would send a request for each 8 KiB."""
+        parts = []
+        while part := self.read(PART_BYTES):
+            parts.append(part)
+        return b"".join(parts)
+
     def readinto(self, buffer: Any, /) -> int:
         left = max(0, self._file.size - self._file.tell())  # older versions of obstore raise at a read past the end
         with _translate_errors("read from", self._name, self._key):
