@@ -138,6 +138,28 @@ def test_the_policy_is_read_checked_and_put_in_force_once(harness: Harness, anna
     assert [item["version"] for item in anna.get("/v1/policy/versions").json()["versions"]] == [2, 1]
 
 
+def test_a_customer_at_its_share_is_told_with_numbers_only_to_operators(
+    harness: Harness, anna: TestClient, acme: TestClient
+) -> None:
+    queue = harness.queue
+    queue.store.record_worker(WorkerReport("w", "host", 1, 8, 8, "p", 0))
+    queue.submit("quick", [NewDocument("a")])
+    queue.claim("w")
+    receipts = queue.submit("acme", [NewDocument("b")] * 9)
+    assert len(queue.claim("w", 20)) == 7
+    path = f"/v1/documents/{receipts[-1].id}/why"
+    seen = anna.get(path).json()
+    assert (seen["closed_by"], seen["share"], seen["no_start"]) == (["share"], {"running": 7, "slots": 8}, "closed")
+    assert "acme already uses 7 of 8 slots while others have documents too" in seen["sentence"]
+    own = acme.get(path, headers={"Accept-Language": "de"}).json()
+    assert (own["closed_by"], own["share"]) == (["share"], None)
+    assert "der Kunde belegt schon seinen Anteil der Plätze" in own["sentence"]
+    listed = {item["customer"]: item["over_share"] for item in anna.get("/v1/customers").json()["customers"]}
+    assert listed == {"acme": True, "quick": False}
+    assert acme.get("/v1/customers/acme").json()["over_share"] is True
+    assert anna.get(f"/v1/documents/{receipts[0].id}/why").json()["closed_by"] == []
+
+
 def test_a_policy_without_the_newer_settings_keeps_those_in_force(anna: TestClient) -> None:
     newer = {"charge": "cost", "max_share": 0.75, "share_idle_after": 5_000_000}
     version = anna.get("/v1/policy").json()
