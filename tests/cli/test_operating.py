@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -131,6 +132,40 @@ def test_the_policy_is_changed_with_its_difference_shown(inturn_here: Inturn) ->
     assert "classic" in inturn_here("policy", "show").stdout
 
 
+def test_what_customers_share_is_one_option(inturn_here: Inturn) -> None:
+    def settings() -> tuple[object, ...]:
+        (shown,) = inturn_here("policy", "show", "--json").records
+        return shown["charge"], shown["per_document"], shown["per_page"]
+
+    inturn_here("check", "acme")
+    assert settings() == ("time", 0, 1)
+    changed = inturn_here("policy", "set", "--cost", "documents").stdout
+    assert re.search(r"cost +time +documents", changed)
+    assert settings() == ("cost", 1, 0)
+    assert re.search(r"cost +documents\b", inturn_here("policy", "show").stdout)
+    inturn_here("policy", "set", "--cost", "pages")
+    assert settings() == ("cost", 0, 1)
+    inturn_here("policy", "set", "--per-document", "0.6", "--per-page", "0.4")
+    inturn_here("policy", "set", "--cost", "time")
+    assert settings() == ("time", 0.6, 0.4)
+    inturn_here("policy", "set", "--cost", "pages", "--per-document", "0")
+    assert settings() == ("cost", 0, 0.4)
+    assert "Nothing changed." in inturn_here("policy", "set", "--cost", "pages").stdout
+
+
+@pytest.mark.parametrize(("typed", "part"), [("3/4", 0.75), ("0.6", 0.6), ("87.5%", 0.875), ("1", 1), (" 2/3 ", 2 / 3)])
+def test_the_share_of_one_customer_is_a_part(inturn_here: Inturn, typed: str, part: float) -> None:
+    inturn_here("check", "acme")
+    assert inturn_here("policy", "set", "--max-share", typed, "--share-idle-after", "0").returncode == 0
+    (shown,) = inturn_here("policy", "show", "--json").records
+    assert (shown["max_share"], shown["share_idle_after"]) == (part, 0)
+
+
+def test_the_share_is_shown_as_a_fraction(inturn_here: Inturn) -> None:
+    inturn_here("check", "acme")
+    assert re.search(r"max_share +0\.875 \(7/8\)", inturn_here("policy", "show").stdout)
+
+
 def test_a_purge_without_a_terminal_needs_yes(inturn_here: Inturn) -> None:
     submit(inturn_here, 3)
     refused = inturn_here("purge", "acme")
@@ -188,6 +223,13 @@ def test_the_operator_is_the_flag_then_the_setting_then_the_login(inturn_here: I
         (["policy", "set", "--thresholds", "-4,-2"], "go down"),
         (["policy", "set", "--overdue-every", "1"], "2 to 1000"),
         (["policy", "set", "--order", "random"], "fair"),
+        (["policy", "set", "--cost", "seconds"], "documents"),
+        (["policy", "set", "--cost", "documents", "--per-page", "1"], "every document costs 1"),
+        (["policy", "set", "--cost", "pages", "--per-page", "0"], "more than 0"),
+        (["policy", "set", "--max-share", "0.4"], "0.5 to 1"),
+        (["policy", "set", "--max-share", "7/0"], "7/8, 0.875 or 87.5%"),
+        (["policy", "set", "--max-share", "1e9"], "7/8, 0.875 or 87.5%"),
+        (["policy", "set", "--share-idle-after", "soon"], "90s, 15m"),
         (["pause", "--by", "a\tb"], "control"),
     ],
 )

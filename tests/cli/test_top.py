@@ -176,10 +176,18 @@ def test_the_doctor_measures_what_pages_take(inturn_here: Inturn, tmp_path: Path
         assert queue.counts().states == {DocumentState.DONE: 24}
     shown = inturn_here("doctor").stdout
     assert "Measured: 1 s a document and 0.5 s a page, by 24 documents" in shown
-    assert "To let pages count: inturn policy set --per-document 0.6667 --per-page 0.3333" in shown
+    assert "For closer estimates by pages: inturn policy set --per-document 0.6667 --per-page 0.3333" in shown
+    assert "--cost" not in shown
     reported = inturn_here("doctor", "--json").records[-1]
     assert (reported["costs"]["documents"], round(reported["per_page"], 4)) == (24, 0.3333)
-    assert inturn_here("policy", "set", "--per-document", "0.6667", "--per-page", "0.3333").returncode == 0
+    assert reported["turns"] == {"order": "fair", "charge": "time"}
+    assert inturn_here("policy", "set", "--cost", "documents").returncode == 0
+    shown = inturn_here("doctor").stdout
+    command = "policy set --cost pages --per-document 0.6667 --per-page 0.3333"
+    assert f"To let pages count: inturn {command}" in shown
+    assert "To share processing time: inturn policy set --cost time" in shown
+    assert inturn_here(*command.split()).returncode == 0
+    assert inturn_here("policy", "show", "--json").records[0]["charge"] == "cost"
 
 
 def test_light_commands_load_neither_parsers_nor_object_stores(environment: dict[str, str], tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_the_table_has_thirteen_whole_rows() -> None:
 
 def test_every_setting_that_can_be_chosen_is_one_of_the_policy() -> None:
     named = {name for cells in ROWS.values() for name in re.findall(r"`(\w+)`", cells[3])}
-    assert named - {"fair", "classic"} <= Policy().to_dict().keys()
+    assert named - {"fair", "classic", "time", "cost"} <= Policy().to_dict().keys()
     assert {f"`{name}`" for name in Policy().to_dict()} - {"`bytes_per_page`"} <= set(re.findall(r"`\w+`", TEXT))
 
 

@@ -1,5 +1,6 @@
 """Customers, policy, checks, audit, workers, estimates."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,10 +128,71 @@ def test_the_policy_is_read_checked_and_put_in_force_once(harness: Harness, anna
         policy | {"order": "random"},
         policy | {"reset_interval": -1},
         policy | {"per_page": -1},
+        policy | {"charge": "pages"},
+        policy | {"max_share": 0.4},
+        policy | {"max_share": "7/8"},
+        policy | {"share_idle_after": -1},
+        policy | {"share_idle_after": 1.5},
         {"order": "fair"},
     ):
         assert anna.put("/v1/policy", json={"policy": error}).status_code == 422, error
     assert [item["version"] for item in anna.get("/v1/policy/versions").json()["versions"]] == [2, 1]
+
+
+def test_a_customer_at_its_share_is_told_with_numbers_only_to_operators(
+    harness: Harness, anna: TestClient, acme: TestClient
+) -> None:
+    queue = harness.queue
+    queue.store.record_worker(WorkerReport("w", "host", 1, 8, 8, "p", 0))
+    queue.submit("quick", [NewDocument("a")])
+    queue.claim("w")
+    receipts = queue.submit("acme", [NewDocument("b")] * 9)
+    assert len(queue.claim("w", 20)) == 7
+    path = f"/v1/documents/{receipts[-1].id}/why"
+    seen = anna.get(path).json()
+    assert (seen["closed_by"], seen["share"], seen["no_start"]) == (["share"], {"running": 7, "slots": 8}, "closed")
+    assert "acme already uses 7 of 8 slots while others have documents too" in seen["sentence"]
+    own = acme.get(path, headers={"Accept-Language": "de"}).json()
+    assert (own["closed_by"], own["share"]) == (["share"], None)
+    assert "der Kunde belegt schon seinen Anteil der Plätze" in own["sentence"]
+    listed = {item["customer"]: item["over_share"] for item in anna.get("/v1/customers").json()["customers"]}
+    assert listed == {"acme": True, "quick": False}
+    assert acme.get("/v1/customers/acme").json()["over_share"] is True
+    assert anna.get(f"/v1/documents/{receipts[0].id}/why").json()["closed_by"] == []
+
+
+def test_a_policy_without_the_newer_settings_keeps_those_in_force(anna: TestClient) -> None:
+    newer = {"charge": "cost", "max_share": 0.75, "share_idle_after": 5_000_000}
+    version = anna.get("/v1/policy").json()
+    assert {name: version["policy"][name] for name in newer} == {
+        "charge": "time",
+        "max_share": 0.875,
+        "share_idle_after": 30_000_000,
+    }
+    changed = anna.put("/v1/policy", json={"policy": version["policy"] | newer}).json()["policy"]
+    assert {name: changed[name] for name in newer} == newer
+    older = {name: value for name, value in changed.items() if name not in newer}
+    kept = anna.put("/v1/policy", json={"policy": older | {"overdue_every": 20}}).json()
+    assert kept["policy"] == changed | {"overdue_every": 20}
+    assert anna.put("/v1/policy", json={"policy": older | {"max_share": 1}}).json()["policy"]["max_share"] == 1
+    refused = anna.put("/v1/policy", json={"policy": older, "expected": kept["version"]})
+    assert (refused.status_code, refused.json()["code"]) == (409, "version_conflict")
+    assert anna.put("/v1/policy", json={"policy": older | {"max_share": 0.4}}).json()["detail"] == (
+        "max_share must be a number from 0.5 to 1, not 0.4"
+    )
+
+
+def test_kept_settings_are_those_of_the_version_that_is_replaced(
+    harness: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another operator's change between reading and writing is refused, not undone."""
+    stale = harness.queue.policy()
+    older = {name: value for name, value in stale.policy.to_dict().items() if name != "max_share"}
+    harness.queue.set_policy(replace(stale.policy, turns=replace(stale.policy.turns, max_share=1)), ANNA)
+    monkeypatch.setattr(harness.queue, "policy", lambda: stale)
+    assert anna.put("/v1/policy", json={"policy": older}).status_code == 409
+    monkeypatch.undo()
+    assert harness.queue.policy().policy.turns.max_share == 1
 
 
 def test_audit_log_pages_have_operator_and_reason(harness: Harness, anna: TestClient, acme: TestClient) -> None:

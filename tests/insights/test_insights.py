@@ -7,7 +7,9 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError, NotFoundError
-from inturn.insights import Bounds, ClosedBy, Insights, NoPlace, NoStart, observed_window
+from inturn.i18n import LANGUAGES, Texts
+from inturn.insights import Bounds, ClosedBy, Insights, NoPlace, NoStart, ShareUse, Why, observed_window
+from inturn.insights.explain import explain, explain_to_customer
 from inturn.model import SECOND, DocumentState, RateLimit, WorkerReport, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import SchedulerSnapshot
@@ -28,7 +30,9 @@ def insights(harness: StoreHarness) -> Insights:
     return Insights(harness.queue, harness.clock)
 
 
-WORKER = WorkerReport("reporting", "host", 1, 2, 0, "p", 0)
+WORKER = WorkerReport("reporting", "host", 1, 1, 0, "p", 0)
+"""One slot: no share is limited."""
+TWO_SLOTS = WORKER._replace(slots=2)
 
 
 def finish(harness: StoreHarness, n: int, customer: str = "worked") -> None:
@@ -140,6 +144,74 @@ def test_a_closed_line_says_by_what(
         NoPlace.CLOSED,
         NoStart.CLOSED,
     )
+
+
+def hold_share(harness: StoreHarness, slots: int = 8) -> list[str]:
+    """Let acme hold 7 of 8 slots while others come; return its waiting documents."""
+    harness.store.record_worker(WorkerReport("reporting", "host", 1, slots, 0, "p", 0))
+    harness.submit_one("quick")
+    harness.queue.finish(harness.claim_one())
+    ids = [receipt.id for receipt in harness.submit("acme", 10)]
+    harness.claim(10)
+    return [id_ for id_ in ids if harness.state(id_) is DocumentState.WAITING]
+
+
+def test_a_customer_that_holds_its_share_closes_its_lines(harness: StoreHarness, insights: Insights) -> None:
+    waiting = hold_share(harness)
+    assert len(waiting) == 3
+    why = insights.why(waiting[0])
+    assert (why.closed_by, why.no_place, why.no_start) == ((ClosedBy.SHARE,), NoPlace.CLOSED, NoStart.CLOSED)
+    assert why.share == ShareUse(running=7, slots=8)
+    other = insights.why(harness.submit_one("quick"))
+    assert (other.closed_by, other.share) == ((), None)
+
+
+def test_a_share_is_no_reason_once_a_document_has_ended(harness: StoreHarness, insights: Insights) -> None:
+    (first, *_) = hold_share(harness)
+    running = next(document for document in harness.all_documents() if document.state is DocumentState.RUNNING)
+    harness.queue.cancel(running.id, ANNA)
+    why = insights.why(first)
+    assert (why.closed_by, why.share, why.no_place) == ((), None, NoPlace.MOVED)
+    harness.claim()
+    assert insights.why(harness.submit_one("acme")).closed_by == (ClosedBy.SHARE,)
+
+
+def test_a_share_beside_a_pause_and_a_rate(harness: StoreHarness, insights: Insights) -> None:
+    harness.queue.change_customer("acme", ANNA, rate=RateLimit(100, SECOND))
+    waiting = hold_share(harness)
+    assert insights.why(waiting[0]).closed_by == (ClosedBy.SHARE,)
+    harness.queue.pause(ANNA, "acme")
+    assert insights.why(waiting[0]).closed_by == (ClosedBy.CUSTOMER_PAUSED, ClosedBy.SHARE)
+
+
+def test_slots_are_unknown_once_the_workers_are_gone(harness: StoreHarness, insights: Insights) -> None:
+    waiting = hold_share(harness)
+    harness.advance(31)
+    why = insights.why(waiting[0])
+    assert (why.closed_by, why.share) == ((ClosedBy.SHARE,), None)
+    assert explain_closed(why) == (
+        "Closed: the customer already uses its share of the slots while others have documents too; its next one starts"
+        " when one of its documents ends. The document keeps its level and its place."
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_share_is_explained_in_numbers_to_operators_and_without_to_customers(
+    harness: StoreHarness, insights: Insights, language: str
+) -> None:
+    why, texts = insights.why(hold_share(harness)[0]), Texts(language)
+    operators = explain_closed(why, language)
+    _, customers, _ = explain_to_customer(why, texts, None)
+    assert all(part in operators for part in ("acme", "7", "8"))
+    assert not set("78") & set(customers)
+    if language == "en":
+        assert "acme already uses 7 of 8 slots while others have documents too" in operators
+        assert "its next one starts when one of its documents ends" in operators
+
+
+def explain_closed(why: Why, language: str = "en") -> str:
+    texts = Texts(language)
+    return dict(explain(why, texts))[texts.text("label_line")]
 
 
 def test_all_that_closes_a_line_is_named(harness: StoreHarness, insights: Insights) -> None:
@@ -329,18 +401,18 @@ def test_what_a_worker_claimed_ahead_is_not_shown_as_its_work(harness: StoreHarn
 
 
 def test_what_was_claimed_since_the_last_report_fills_the_slots(harness: StoreHarness, insights: Insights) -> None:
-    harness.store.record_worker(WORKER._replace(at_work={}))
+    harness.store.record_worker(TWO_SLOTS._replace(at_work={}))
     harness.advance(1)
     ids = [receipt.id for receipt in harness.submit("acme", 5)]
-    harness.queue.claim(WORKER.name, 5)
+    harness.queue.claim(TWO_SLOTS.name, 5)
     (shown,) = insights.live().at_work
     assert [document.id for document in shown.documents] == ids[:2]
     assert shown.claimed_ahead == 3
-    harness.store.record_worker(WORKER)
+    harness.store.record_worker(TWO_SLOTS)
     (shown,) = insights.live().at_work
     assert len(shown.documents) == 2
     harness.advance(10)
-    harness.store.record_worker(WORKER._replace(at_work={}))
+    harness.store.record_worker(TWO_SLOTS._replace(at_work={}))
     (shown,) = insights.live().at_work
     assert (shown.documents, shown.claimed_ahead) == ((), 5)
 

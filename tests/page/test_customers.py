@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 import inturn
 from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
-from inturn.model import NewDocument, RateLimit
+from inturn.model import NewDocument, RateLimit, WorkerReport
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
@@ -373,3 +373,25 @@ def test_who_may_not_act_sees_no_button_and_a_customer_nothing_of_others(
     expect(page.get_by_role("heading", name="Waits" if is_own else "Waits and share", exact=True)).to_be_visible()
     expect(page.locator(".customer-share")).to_have_count(0 if is_own else 1)
     assert problems(page, "en") == []
+
+
+def test_a_customer_at_its_share_is_marked_and_its_documents_say_so(
+    serve: Callable[..., ServerProcess], visit: Visit
+) -> None:
+    server = serve(empty=True)
+    with inturn.open(str(server.folder / "inturn.db")) as queue:
+        queue.store.record_worker(WorkerReport("host-1", "host", 1, 8, 8, "extract", time.time_ns() // 1_000))
+        queue.submit("quick", [NewDocument("a.pdf")])
+        queue.claim("host-1")
+        queue.submit("acme", [NewDocument(f"scan-{n}.pdf") for n in range(9)])
+        held = {claim.document.id for claim in queue.claim("host-1", 20)}
+        waiting = next(document.id for document in queue.documents().items if document.id not in held)
+        assert queue.customer("acme").is_over_share
+    page = visit(server.url + "/customers", width="phone", language="de")
+    expect(page.locator("tbody tr").filter(has_text="acme").locator(".badge").first).to_have_text("Anteil belegt")
+    expect(page.locator("tbody tr").filter(has_text="quick")).not_to_contain_text("Anteil")
+    page = visit(address(server, "acme"))
+    expect(page.locator(".banner")).to_contain_text("This customer uses its share of the slots")
+    page = visit(f"{server.url}/documents/{waiting}", theme="dark")
+    expect(page.get_by_text("the customer already uses 7 of 8 slots while others have documents too")).to_be_visible()
+    assert axe_violations(page) == []

@@ -11,7 +11,7 @@ from http_server import ANNA, ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.model import SECOND
-from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import Operator
 from inturn.stores import open_store
 from page_checks import HOSTILE, axe_violations, problems
@@ -42,10 +42,13 @@ def test_the_policy_is_told_in_plain_words(shared: ServerProcess, visit: Visit, 
     page, texts = visit(shared.url + "/policy", language=language, width="tablet"), page_entries(language)
     expect(page.get_by_role("heading", level=1)).to_have_text(str(texts["policy.title"]))
     words = page.locator(".words li")
-    expect(words).to_have_count(5)
+    expect(words).to_have_count(6)
     expect(words.nth(0)).to_contain_text("25")
     expect(words.nth(1)).to_contain_text("22")
-    expect(words.nth(3)).to_contain_text("15")
+    expect(words.nth(2)).to_have_text(str(texts["policy.words_fair_time"]))
+    expect(words.nth(3)).to_contain_text(str(texts["policy.words_cost_time"]))
+    expect(words.nth(4)).to_have_text(re.compile(r"87[.,]5.*7.*8.*30"))
+    expect(words.nth(5)).to_contain_text("15")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -69,7 +72,12 @@ def test_the_drawing_follows_and_impossible_settings_are_told(shared: ServerProc
     expect(page.get_by_text("this is 1 minute 30 seconds")).to_be_visible()
     expect(drawing).to_have_attribute("aria-label", page_summary("1 minute 30 seconds"))
     page.get_by_label("Cost of a document").fill("2")
+    page.get_by_label("Cost of a page").fill("0")
     expect(page.get_by_text("Without a cost by page it must be 1.")).to_be_visible()
+    page.get_by_label("Slots of one customer").fill("40")
+    expect(page.get_by_text("Give a number from 50 to 100.")).to_be_visible()
+    page.get_by_label("All slots to one customer after").fill("-1")
+    expect(page.get_by_text("Give 0 seconds or more")).to_be_visible()
     page.get_by_label("Classic").check()
     expect(page.get_by_label("Cost of a document")).to_be_hidden()
     expect(save).to_be_enabled()
@@ -80,6 +88,57 @@ def test_the_drawing_follows_and_impossible_settings_are_told(shared: ServerProc
     page.get_by_role("button", name="Discard").click()
     expect(page.get_by_label("Level 9 below")).to_have_value("-20")
     expect(page.get_by_label("Reset interval")).to_have_value("1500")
+
+
+def test_the_unit_that_customers_share_fills_in_the_costs(shared: ServerProcess, visit: Visit) -> None:
+    page = visit(shared.url + "/policy")
+    document, per_page = page.get_by_label("Cost of a document"), page.get_by_label("Cost of a page")
+    save = page.get_by_role("button", name="Put in force")
+    time, pages, documents = (
+        page.get_by_role("radio", name=re.compile(f"^{unit}")) for unit in ("Processing time", "Pages", "Documents")
+    )
+    expect(time).to_be_checked()
+    expect(page.get_by_text("Only for the expected time")).to_be_visible()
+    pages.check()
+    expect(page.get_by_text("Only for the expected time")).to_be_hidden()
+    expect(save).to_be_enabled()
+    document.fill("0.5")
+    documents.check()
+    expect(document).to_be_hidden()
+    pages.check()
+    assert (document.input_value(), per_page.input_value()) == ("0", "1")
+    per_page.fill("3")
+    time.check()
+    assert (document.input_value(), per_page.input_value()) == ("0", "1")
+    expect(save).to_be_disabled()  # as it was: nothing to put in force
+    page.get_by_label("Slots of one customer").fill("75")
+    expect(page.get_by_text("while others come too: 6 of 8")).to_be_visible()
+    page.get_by_label("Slots of one customer").fill("87.5")
+    expect(save).to_be_disabled()
+
+
+def test_charge_and_share_are_put_in_force_and_told(serve: Callable[..., ServerProcess], visit: Visit) -> None:
+    server = serve(empty=True)
+    put(server, Policy(turns=TurnPolicy(max_share=2 / 3)))
+    page = visit(server.url + "/policy")
+    expect(page.get_by_role("button", name="Put in force")).to_be_disabled()  # the rounded share is no change
+    page.get_by_role("radio", name=re.compile("^Documents")).check()
+    page.get_by_label("All slots to one customer after").fill("90")
+    page.get_by_role("button", name="Put in force").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("row", name="What is shared fairly")).to_contain_text("Processing timeDocuments")
+    dialog.get_by_label("Why").fill("as it was before")
+    dialog.get_by_role("button", name="Put in force").click()
+    expect(page.get_by_text("Version 3 is in force.")).to_be_visible()
+    turns = TurnPolicy(charge=Charge.COST, max_share=2 / 3, share_idle_after=90 * SECOND)
+    assert in_force(server) == Policy(turns=turns, costs=CostPolicy(1, 0))
+    expect(page.locator(".words")).to_contain_text("Every document costs one turn")
+    expect(page.locator(".words")).to_contain_text("After 1 minute 30 seconds without a start of another customer")
+    put(server, Policy(turns=replace(turns, max_share=1), costs=CostPolicy(0, 2)))
+    expect(page.locator(".words")).to_contain_text("A document costs 2 for each of its pages")
+    expect(page.locator(".words")).to_contain_text("One customer may hold all slots")
+    expect(page.get_by_role("radio", name=re.compile("^Pages"))).to_be_checked()
+    expect(page.get_by_label("Slots of one customer")).to_have_value("100")
 
 
 def page_summary(interval: str) -> str:
@@ -247,7 +306,7 @@ def test_a_read_only_key_sees_everything_and_no_action(locked: ServerProcess, vi
     page = visit(locked.url + "/policy")
     page.get_by_label("Key", exact=True).fill(key)
     page.keyboard.press("Enter")
-    expect(page.locator(".words li")).to_have_count(5)
+    expect(page.locator(".words li")).to_have_count(6)
     expect(page.locator(".counter-column")).to_have_count(27)
     expect(page.locator(".policy-versions tbody tr").nth(1)).to_be_visible()
     expect(page.locator("main button:visible")).to_have_count(0)

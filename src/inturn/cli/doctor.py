@@ -18,6 +18,7 @@ from inturn.cli.wait import count_live_workers
 from inturn.errors import InturnError
 from inturn.files import FILE_MODE, FOLDER_MODE, PermissiveFile, permissive_files
 from inturn.i18n import Texts
+from inturn.policy import Order, TurnPolicy
 from inturn.policy.costs import MIN_FIT_DOCUMENTS, CostFit
 from inturn.sandbox.privileges import is_root
 from inturn.store import AheadOfClock, Discrepancy, MaintenanceRecord
@@ -47,6 +48,7 @@ class Health(NamedTuple):
     missing_files: MissingFiles
     workers: int
     costs: CostFit | None
+    turns: TurnPolicy
     wide_files: list[PermissiveFile]
     ahead: AheadOfClock
     maintenance: MaintenanceRecord | None
@@ -93,6 +95,7 @@ def _health(session: Session, wide: list[PermissiveFile]) -> Health:
         find_missing(session.queue, session.blobs(), is_configured=session.settings.blobs is not None),
         count_live_workers(session),
         session.insights.measured_costs(),
+        session.queue.policy().policy.turns,
         wide,
         session.queue.ahead_of_clock(),
         session.queue.last_maintenance(),
@@ -130,6 +133,7 @@ def _record(health: Health) -> dict[str, Any]:
         "costs": None if health.costs is None else health.costs._asdict(),
         "per_document": per_document,
         "per_page": per_page,
+        "turns": {"order": str(health.turns.order), "charge": str(health.turns.charge)},
         "ahead": health.ahead._asdict(),
         "maintenance": None if health.maintenance is None else health.maintenance._asdict(),
         "wide_files": [
@@ -160,7 +164,9 @@ def _describe_health(health: Health, texts: Texts) -> Iterator[tuple[str, str]]:
     yield from _describe_refusal(health.maintenance, texts)
     workers = texts.text("workers_seen", n=health.workers) if health.workers else texts.text("no_worker")
     yield texts.text("label_workers"), workers
-    yield from _describe_costs(health.costs, texts)
+    yield from _describe_costs(health.costs, health.turns, texts)
+    if health.turns.order is Order.FAIR and not health.turns.charges_time:
+        yield texts.text("label_time_set"), "inturn policy set --cost time"
 
 
 def _chmod(path: Path, *, is_folder: bool) -> str:
@@ -188,8 +194,8 @@ def _describe_blobs(blobs: BlobsHealth, texts: Texts) -> str:
     return blobs.error or texts.text("blobs_fine", url=blobs.url)
 
 
-def _describe_costs(fit: CostFit | None, texts: Texts) -> Iterator[tuple[str, str]]:
-    """Describe the measured costs, with the command that makes pages count."""
+def _describe_costs(fit: CostFit | None, turns: TurnPolicy, texts: Texts) -> Iterator[tuple[str, str]]:
+    """Describe the measured costs, with the commands that use them."""
     if fit is None:
         yield texts.text("label_costs"), texts.text("costs_unknown", fewest=MIN_FIT_DOCUMENTS)
         return
@@ -197,8 +203,11 @@ def _describe_costs(fit: CostFit | None, texts: Texts) -> Iterator[tuple[str, st
     yield texts.text("label_costs"), texts.text("costs_fit", n=fit.documents, **measured)
     per_document, per_page = (round(cost, 4) for cost in fit.costs())
     if per_page:
-        command = f"inturn policy set --per-document {per_document:g} --per-page {per_page:g}"
-        yield texts.text("label_costs_set"), command
+        settings = f"--per-document {per_document:g} --per-page {per_page:g}"
+        if turns.charges_time:
+            yield texts.text("label_costs_estimate"), f"inturn policy set {settings}"
+        else:
+            yield texts.text("label_costs_set"), f"inturn policy set --cost pages {settings}"
 
 
 def _print_discrepancies(

@@ -26,6 +26,7 @@ def customer_record(customer: Customer) -> dict[str, Any]:
         "running": customer.running,
         **settings_to_dict(customer.settings._asdict()),
         "lines": [lane._asdict() for lane in customer.lanes],
+        "over_share": customer.is_over_share,
     }
 
 
@@ -83,6 +84,7 @@ def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
         "start_earliest": why.start.earliest if why.start else None,
         "start_latest": why.start.latest if why.start else None,
         "no_start": why.no_start,
+        "share": None if why.share is None else why.share._asdict(),
         "attempts": [attempt._asdict() for attempt in attempts],
     }
 

@@ -70,6 +70,7 @@ def serialize_why(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
         no_place=None if why.no_place is None else str(why.no_place),
         start=None if why.start is None else schemas.Span(**why.start._asdict()),
         no_start=None if why.no_start is None else str(why.no_start),
+        share=schemas.ShareUse(**why.share._asdict()) if why.share is not None and caller.sees_all else None,
         sentence=sentence,
     )
 

@@ -26,6 +26,7 @@ from inturn.insights.views import (
     NoPlace,
     NoStart,
     Overview,
+    ShareUse,
     Span,
     Why,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "NoPlace",
     "NoStart",
     "Overview",
+    "ShareUse",
     "SortBy",
     "Span",
     "Timeline",

@@ -1,6 +1,7 @@
 """Turn insights into sentences of a language."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from inturn.i18n import Texts
@@ -22,6 +23,7 @@ CLOSED_BY_TEXT_KEYS: Final = {
     ClosedBy.CUSTOMER_PAUSED: "closed_by_customer_paused",
     ClosedBy.CAP: "closed_by_cap",
     ClosedBy.RATE: "closed_by_rate",
+    ClosedBy.SHARE: "closed_by_share_only",
 }
 
 
@@ -76,8 +78,14 @@ def _level(why: Why, texts: Texts) -> str:
 def _lane(why: Why, texts: Texts) -> str:
     if not why.closed_by:
         return texts.text("line_open")
-    reasons = "; ".join(texts.text(CLOSED_BY_TEXT_KEYS[closed_by]) for closed_by in why.closed_by)
+    reasons = "; ".join(_closed_by(closed_by, why, texts) for closed_by in why.closed_by)
     return texts.text("line_closed", reasons=reasons)
+
+
+def _closed_by(closed_by: ClosedBy, why: Why, texts: Texts) -> str:
+    if closed_by is ClosedBy.SHARE and why.share is not None:
+        return texts.text("closed_by_share", customer=why.document.customer, **why.share._asdict())
+    return texts.text(CLOSED_BY_TEXT_KEYS[closed_by])
 
 
 def _ahead(ahead: Ahead, texts: Texts) -> str:
@@ -113,12 +121,15 @@ def _start(why: Why, texts: Texts) -> str:
 
 
 def explain_to_customer(why: Why, texts: Texts, place: int | None) -> Iterator[str]:
-    """Yield the sentences that a customer may see: level, rounded `place` and start, and no other customers."""
+    """Yield the sentences that a customer may see: level, rounded `place` and start.
+
+    They contain neither other customers nor the number of slots.
+    """
     yield f"{texts.text('label_level')}: {_level(why, texts)}"
     if why.document.state is not DocumentState.WAITING:
         return
     if why.closed_by:
-        yield _lane(why, texts)
+        yield _lane(replace(why, share=None), texts)
     elif place is not None:
         yield texts.text("before_none") if place == 0 else texts.text("before_about", n=place)
     yield texts.text("moved") if why.no_place is NoPlace.MOVED else _start(why, texts)

@@ -31,6 +31,7 @@ from inturn.insights.views import (
     NoPlace,
     NoStart,
     Overview,
+    ShareUse,
     Span,
     Why,
 )
@@ -39,8 +40,16 @@ from inturn.policy import Order, PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
 from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
 from inturn.policy.priority import Counter
+from inturn.policy.share import MIN_SHARED_SLOTS, Shares
 from inturn.queue_reader import QueueReader
-from inturn.store import WORKER_TIMEOUT, CustomerFilter, DocumentFilter, PolicyVersion, SchedulerSnapshot
+from inturn.store import (
+    WORKER_TIMEOUT,
+    CustomerFilter,
+    DocumentFilter,
+    PolicyVersion,
+    SchedulerSnapshot,
+    live_slots,
+)
 
 SNAPSHOT_MAX_AGE: Final = SECOND
 """Maximum age of the cached scheduler snapshot for places and forecasts."""
@@ -76,7 +85,8 @@ class Insights:
         now = self._clock.now() if now is None else now
         document = self._queue.document(id)
         customer = self._queue.customer(document.customer)
-        closed_by = self._closed_by(document, customer)
+        share = self._share_use(customer, now) if customer.is_over_share else None
+        closed_by = self._closed_by(document, customer, share)
         ahead, no_place = self._ahead(document, closed_by, now)
         start, no_start = self._start(document, ahead, no_place, now)
         return Why(
@@ -89,6 +99,7 @@ class Insights:
             no_place=no_place,
             start=start,
             no_start=no_start,
+            share=share if share and share.slots >= MIN_SHARED_SLOTS and ClosedBy.SHARE in closed_by else None,
         )
 
     def overview(self, now: int | None = None) -> Overview:
@@ -247,8 +258,11 @@ class Insights:
         thresholds = (None, *applied.policy.priority.thresholds, None)
         return Bounds(thresholds[document.level - 1], thresholds[document.level])
 
-    def _closed_by(self, document: Document, customer: Customer) -> tuple[ClosedBy, ...]:
-        """Return everything that closes a waiting document's lane, the pause of the queue first."""
+    def _closed_by(self, document: Document, customer: Customer, share: ShareUse | None) -> tuple[ClosedBy, ...]:
+        """Return everything that closes a waiting document's lane, the pause of the queue first.
+
+        `share` is given if the last claim found that the customer holds its share; documents may have ended since.
+        """
         if document.state is not DocumentState.WAITING:
             return ()
         settings = customer.settings
@@ -259,10 +273,22 @@ class Insights:
             reasons.append(ClosedBy.CUSTOMER_PAUSED)
         if settings.cap is not None and customer.running >= settings.cap:
             reasons.append(ClosedBy.CAP)
+        if share is not None and self._is_at_limit(share):
+            reasons.append(ClosedBy.SHARE)
         is_open = any(lane.is_open for lane in customer.lanes if lane.level == document.lane_level)
-        if not is_open and settings.rate is not None and not (settings.paused or ClosedBy.CAP in reasons):
+        if not is_open and settings.rate is not None and {*reasons} <= {ClosedBy.QUEUE_PAUSED}:
             reasons.append(ClosedBy.RATE)
         return tuple(reasons)
+
+    def _share_use(self, customer: Customer, now: int) -> ShareUse:
+        """Return how much of the live slots a customer uses."""
+        slots = live_slots(((worker.seen_at, worker.report.open_slots) for worker in self._queue.workers()), now)
+        return ShareUse(customer.running, slots)
+
+    def _is_at_limit(self, use: ShareUse) -> bool:
+        """Return whether the share of a customer is used up, or unknown since workers are gone."""
+        limit = Shares(use.slots).limit(self._queue.policy().policy.turns.max_share)
+        return limit is None or use.running >= limit
 
     def _ahead(
         self, document: Document, closed_by: tuple[ClosedBy, ...], now: int

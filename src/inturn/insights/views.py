@@ -17,6 +17,8 @@ class ClosedBy(StrEnum):
     CUSTOMER_PAUSED = "customer_paused"
     CAP = "cap"
     RATE = "rate"
+    SHARE = "share"
+    """The customer holds its share of the slots while other customers come (`inturn.policy.share`)."""
 
 
 class NoPlace(StrEnum):
@@ -63,6 +65,13 @@ class CounterStatus(NamedTuple):
     resets_after: int
 
 
+class ShareUse(NamedTuple):
+    """The running documents of a customer that holds its share, and the live slots of all workers."""
+
+    running: int
+    slots: int
+
+
 @dataclass(frozen=True, slots=True)
 class Why:
     """Why a document waits. Where `ahead` or `start` is None, `no_place` or `no_start` has the reason."""
@@ -77,6 +86,8 @@ class Why:
     no_place: NoPlace | None
     start: Span | None
     no_start: NoStart | None
+    share: ShareUse | None = None
+    """Set while the share closes the lane, if workers are alive."""
 
     @property
     def place(self) -> int | None:

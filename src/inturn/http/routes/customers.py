@@ -143,6 +143,7 @@ def serialize_customer(
         cap=settings.cap,
         rate=None if settings.rate is None else schemas.Rate(**settings.rate._asdict()),
         paused=settings.paused,
+        over_share=customer.is_over_share,
         keep=settings.keep,
         share=share,
         waits=None if waits is None else schemas.WaitPercentiles(**waits._asdict()),

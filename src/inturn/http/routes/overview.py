@@ -82,6 +82,7 @@ def _serialize_busy_customer(entry: BusyCustomer, snapshot: LiveOverview, shares
         waiting=customer.waiting,
         running=customer.running,
         paused=customer.settings.paused,
+        over_share=customer.is_over_share,
         lines={lane.level: lane.waiting for lane in customer.lanes},
         share=schemas.Share(
             received=shares.share_of(customer.name, snapshot.live.at), due=snapshot.due.get(customer.name)

@@ -38,14 +38,22 @@ def versions(scope: ReadScope, _: OperatorAccess) -> schemas.PolicyVersions:
 
 @router.put("/policy", operation_id="setPolicy", responses=ErrorResponses.of(409, 413, 422))
 def set_policy(body: schemas.PolicyChange, scope: WriteScope, _: OperatorAccess) -> schemas.PolicyVersion:
-    """Operators: put a policy in force. Levels hold for new checks, the order for what already waits."""
-    policy = parse_policy(body.policy)
-    return serialize_policy_version(scope.app_state.queue.set_policy(policy, scope.operator, expected=body.expected))
+    """Operators: put a policy in force. Levels hold for new checks, the order for what already waits.
+
+    `charge`, `max_share` and `share_idle_after` keep the value in force if they are left out.
+    """
+    queue = scope.app_state.queue
+    current = queue.policy()
+    policy = parse_policy(body.policy, current.policy)
+    # What the request leaves out was read from the current version, so that version must still be in force.
+    keeps_settings = None in body.policy.model_dump().values()
+    expected = current.number if body.expected is None and keeps_settings else body.expected
+    return serialize_policy_version(queue.set_policy(policy, scope.operator, expected=expected))
 
 
-def parse_policy(spec: schemas.Policy) -> Policy:
-    """Parse a policy of a request; refuse one that is not valid."""
+def parse_policy(spec: schemas.PolicyInput, current: Policy) -> Policy:
+    """Parse a policy of a request, with settings of the current one where it names none; refuse an invalid one."""
     try:
-        return Policy.from_dict(spec.model_dump())
+        return Policy.from_dict(current.to_dict() | spec.model_dump(exclude_none=True))
     except (TypeError, OverflowError) as error:
         raise InvalidInputError(f"the policy is not valid: {error}") from error

@@ -90,12 +90,12 @@ async def replay(body: schemas.Replay, scope: ReadScope, _: OperatorAccess) -> N
     response_class=NdjsonResponse,
     responses=_job_responses("the `comparison`"),
 )
-async def preview(body: schemas.PolicyPreview, scope: ReadScope, _: OperatorAccess) -> NdjsonResponse:
+def preview(body: schemas.PolicyPreview, scope: ReadScope, _: OperatorAccess) -> NdjsonResponse:
     """Operators: compare who would have waited less, and who more, had this policy been in force.
 
     Replays the documents since then, at most 50,000, through the simulator. Disconnect to end it.
     """
-    policy = parse_policy(body.policy)
+    policy = parse_policy(body.policy, scope.app_state.queue.policy().policy)
     since = max(0, scope.app_state.clock.now() - DAY) if body.since is None else body.since
     return NdjsonResponse(_history_jobs(scope).preview_policy(policy, since))
 

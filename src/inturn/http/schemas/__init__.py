@@ -38,6 +38,7 @@ from inturn.http.schemas.documents import (
     Receipt,
     Result,
     ResultFile,
+    ShareUse,
     Submission,
     Timeline,
     TimelineEntry,
@@ -65,7 +66,15 @@ from inturn.http.schemas.overview import (
     TopCustomer,
     WorkerActivity,
 )
-from inturn.http.schemas.policy import Policy, PolicyChange, PolicyPreview, PolicyVersion, PolicyVersions, Priority
+from inturn.http.schemas.policy import (
+    Policy,
+    PolicyChange,
+    PolicyInput,
+    PolicyPreview,
+    PolicyVersion,
+    PolicyVersions,
+    Priority,
+)
 from inturn.http.schemas.simulations import Replay, Scenario, ScenarioGroup, Scenarios, Simulation
 
 __all__ = [
@@ -107,6 +116,7 @@ __all__ = [
     "Paused",
     "Policy",
     "PolicyChange",
+    "PolicyInput",
     "PolicyPreview",
     "PolicyVersion",
     "PolicyVersions",
@@ -128,6 +138,7 @@ __all__ = [
     "Session",
     "SessionCaller",
     "Share",
+    "ShareUse",
     "SignIn",
     "Simulation",
     "Span",

@@ -1,6 +1,6 @@
 """Define the models of documents, batches and checks."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -118,6 +118,13 @@ class Bounds(BaseModel):
     not_below: int | None
 
 
+class ShareUse(BaseModel):
+    """The running documents of a customer, and the live slots of all workers."""
+
+    running: int
+    slots: int
+
+
 class Why(BaseModel):
     """Why a document is where it is, and when it should start."""
 
@@ -128,12 +135,15 @@ class Why(BaseModel):
     count: int
     bounds: Bounds | None = Field(description="Null when no policy gives this level for this count.")
     counter: Counter | None
-    closed_by: list[str]
+    closed_by: list[Literal["queue_paused", "customer_paused", "cap", "rate", "share"]] = Field(
+        description="What closes its lane; `share`: its customer holds its share of the slots while others come."
+    )
     place: int | None = Field(description="Documents that would start before it; for a customer's key, rounded up.")
     ahead: Ahead | None
     no_place: str | None
     start: Span | None
     no_start: str | None
+    share: ShareUse | None = Field(description="For operators, while the lane is closed by `share`; otherwise null.")
     sentence: str = Field(description="The same in the caller's language (Accept-Language: en, de, es, pl or pt).")
 
 

@@ -25,7 +25,7 @@ export async function mount(view) {
   const path = `/v1/customers/${encodeURIComponent(view.params.name)}`;
   const parts = [new SummaryCards(), new CounterPanel(), new LanesPanel(view.params.name), new WaitsPanel(), new SettingsPanel(), new HistoryPanel(view.params.name)];
   const [summary, counter, lanes, waits, settings, history] = parts.map((part) => part.node);
-  const paused = el("div", { class: "customer-banner" });
+  const closed = el("div", { class: "customer-banner" });
   let current = null;
 
   async function load() {
@@ -34,7 +34,7 @@ export async function mount(view) {
     const before = current;
     current = { ...customer, skew: customer.at - Date.now() * 1_000 };
     for (const part of parts) part.update(current, priority, moments);
-    if (before?.paused !== current.paused) fill(paused, current.paused && banner(t("customer.is_paused_text"), { kind: "warn" }));
+    if (before === null || closedBy(before) !== closedBy(current)) fill(closed, closedBanner(current));
     if (before?.display_name !== current.display_name || before === null) view.setTitle(current.display_name ?? current.customer);
     actions?.update(current);
   }
@@ -52,7 +52,7 @@ export async function mount(view) {
   });
   fill(
     view.root,
-    paused,
+    closed,
     summary,
     el("div", { class: "customer-row customer-wide-left" }, counter, lanes),
     el("div", { class: "customer-row" }, waits, settings),
@@ -141,6 +141,18 @@ function describeLevels(checks) {
   const runs = new Map();
   for (const { level } of checks) runs.set(level, (runs.get(level) ?? 0) + 1);
   return t("customer.next_summary", { levels: [...runs].map(([level, n]) => t("customer.next_level", { level, n })).join(", ") });
+}
+
+/** What keeps the customer's waiting documents from starting, if it is worth a banner. */
+function closedBy(customer) {
+  if (customer.paused) return "pause";
+  return customer.over_share && customer.waiting > 0 ? "share" : null;
+}
+
+function closedBanner(customer) {
+  const reason = closedBy(customer);
+  if (reason === null) return null;
+  return reason === "pause" ? banner(t("customer.is_paused_text"), { kind: "warn" }) : banner(t("customer.is_over_share_text"));
 }
 
 class LanesPanel {

@@ -147,7 +147,7 @@ function sortOf(query) {
 
 function columns(clock) {
   return [
-    { key: "name", label: t("customers.head_name"), sortable: true, value: (row) => `${row.display_name} ${row.paused}`, cell: nameCell },
+    { key: "name", label: t("customers.head_name"), sortable: true, value: (row) => `${row.display_name} ${row.paused} ${row.over_share}`, cell: nameCell },
     { key: "level", label: t("customers.head_level"), sortable: true, value: (row) => row.level, cell: (row) => levelBadge(row.level), update: (node, row) => updateLevelBadge(node, row.level) },
     { key: "counter", label: t("customers.head_counter"), align: "end", className: "from-tablet", value: (row) => (row.counter === null ? "–" : number(row.isReset ? 0 : row.counter.count)) },
     { key: "updated", label: t("customers.head_reset"), sortable: true, align: "end", value: (row) => row.counter?.resets_after ?? null, cell: (row) => clock(row, el("time", { class: "customers-clock" })), update: (node, row) => clock(row, node) },
@@ -168,6 +168,7 @@ function nameCell(row) {
     el("bdi", { class: "dotted", title: shown }, shown),
     row.display_name !== null && el("bdi", { class: "dotted muted" }, row.customer),
     row.paused && el("span", { class: "badge state-delayed" }, t("customers.is_paused")),
+    row.over_share && !row.paused && el("span", { class: "badge state-waiting" }, t("customers.is_over_share")),
   );
 }
 

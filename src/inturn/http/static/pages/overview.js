@@ -317,9 +317,9 @@ function columns() {
       key: "waiting",
       label: t("overview.head_waiting"),
       sortable: true,
-      value: (row) => `${row.waiting} ${row.most} ${JSON.stringify(row.lines)}`,
-      cell: (row) => withPausedTitle(stackedBar(row), row),
-      update: (node, row) => withPausedTitle(updateStackedBar(node, row), row),
+      value: (row) => `${row.waiting} ${row.most} ${row.paused} ${row.over_share} ${JSON.stringify(row.lines)}`,
+      cell: (row) => withClosedTitle(stackedBar(row), row),
+      update: (node, row) => withClosedTitle(updateStackedBar(node, row), row),
       className: "cell-bar",
     },
     { key: "running", label: t("overview.head_running"), sortable: true, align: "end", className: "wide-only", value: (row) => number(row.running) },
@@ -328,7 +328,8 @@ function columns() {
   ];
 }
 
-function withPausedTitle(node, row) {
+function withClosedTitle(node, row) {
   if (row.paused) setProp(node, "title", t("overview.customer_paused"));
+  else if (row.over_share) setProp(node, "title", t("overview.customer_over_share"));
   return node;
 }

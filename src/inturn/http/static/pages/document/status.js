@@ -78,7 +78,7 @@ export class StatusPanel {
   #describeWaiting() {
     const why = this.#why;
     const isOpen = why.closed_by.length === 0;
-    const closed = () => t("document.closed", { reasons: why.closed_by.map((reason) => t(`document.closed_by_${reason}`)).join("; ") });
+    const closed = () => t("document.closed", { reasons: why.closed_by.map((reason) => describeClosing(reason, why)).join("; ") });
     return [isOpen ? this.#describePosition() : closed(), this.#document.start_by === null ? null : t("document.must_start_by", { time: time(this.#document.start_by) }), this.#describeStart()];
   }
 
@@ -102,6 +102,11 @@ export class StatusPanel {
     if (start.latest - at <= IMMINENT_START_MICROSECONDS) return t("document.start_now");
     return t("document.start", { shortest: durationInWords(start.earliest - at), longest: durationInWords(start.latest - at), earliest: timeOrDateTime(start.earliest), latest: timeOrDateTime(start.latest) });
   }
+}
+
+function describeClosing(reason, why) {
+  if (reason === "share") return why.share === null ? t("document.closed_by_share_only") : t("document.closed_by_share", why.share);
+  return t(`document.closed_by_${reason}`);
 }
 
 /** Round down to whole seconds, so that the clock does not show tenths. */

@@ -1,6 +1,6 @@
 // Describe a policy in words, and compare two.
 
-import { bytes, durationInWords, number } from "../../format.js";
+import { bytes, durationInWords, number, percent } from "../../format.js";
 import { t } from "../../i18n.js";
 
 /** Describe the whole policy, a sentence per setting. */
@@ -9,17 +9,42 @@ export function describePolicy(policy) {
   const sentences = [
     t("policy.words_counter", { interval: durationInWords(policy.reset_interval) }),
     t("policy.words_levels", { n: 1 - thresholds[0], from: 2 - thresholds.at(-1), last: thresholds.length + 1 }),
-    policy.order === "fair" ? t("policy.words_fair") : t("policy.words_classic"),
+    describeOrder(policy),
   ];
-  if (policy.order === "fair") {
-    sentences.push(t("policy.words_overdue", { after: durationInWords(policy.overdue_after), every: policy.overdue_every }));
-    sentences.push(policy.per_page === 0 ? t("policy.words_cost_one") : t("policy.words_cost_pages", costValues(policy)));
-  }
-  return sentences;
+  if (policy.order !== "fair") return sentences;
+  const overdue = t("policy.words_overdue", { after: durationInWords(policy.overdue_after), every: policy.overdue_every });
+  return [...sentences, describeCharge(policy), describeShare(policy), overdue];
 }
 
-function costValues(policy) {
-  return { base: number(policy.per_document, 3), page: number(policy.per_page, 3), size: bytes(policy.bytes_per_page) };
+function describeOrder(policy) {
+  if (policy.order !== "fair") return t("policy.words_classic");
+  return policy.charge === "time" ? t("policy.words_fair_time") : t("policy.words_fair");
+}
+
+function describeCharge(policy) {
+  const values = { base: number(policy.per_document, 3), page: number(policy.per_page, 3), size: bytes(policy.bytes_per_page) };
+  if (policy.charge === "time") {
+    const time = t("policy.words_cost_time");
+    return policy.per_page === 0 ? time : `${time} ${t("policy.words_cost_time_pages", values)}`;
+  }
+  if (policy.per_page === 0) return t("policy.words_cost_one");
+  return policy.per_document === 0 ? t("policy.words_cost_page", values) : t("policy.words_cost_pages", values);
+}
+
+function describeShare(policy) {
+  if (policy.max_share === 1 || policy.share_idle_after === 0) return t("policy.words_share_off");
+  return t("policy.words_share", { share: percent(policy.max_share), n: slotsOfEight(policy.max_share), idle: durationInWords(policy.share_idle_after) });
+}
+
+/** How many of eight slots a share is: an example for people. */
+export function slotsOfEight(share) {
+  return Math.floor(8 * share);
+}
+
+/** What customers of one level share: "time", "pages" or "documents". */
+export function sharedUnit(policy) {
+  if (policy.charge === "time") return "time";
+  return policy.per_page === 0 ? "documents" : "pages";
 }
 
 const FORMATTERS = {
@@ -28,6 +53,9 @@ const FORMATTERS = {
   order: (value) => t(`policy.order_${value}`),
   overdue_after: durationInWords,
   overdue_every: (value) => t("policy.one_in", { every: value }),
+  charge: (unit) => t(`policy.charge_${unit}`),
+  max_share: (value) => (value === 1 ? t("policy.no_limit") : percent(value)),
+  share_idle_after: durationInWords,
   per_document: (value) => number(value, 3),
   per_page: (value) => number(value, 3),
   bytes_per_page: bytes,
@@ -36,7 +64,12 @@ const FORMATTERS = {
 export const SETTINGS = Object.keys(FORMATTERS);
 
 export function formatSetting(setting, policy) {
-  return FORMATTERS[setting](policy[setting]);
+  return FORMATTERS[setting](settingValue(setting, policy));
+}
+
+/** The value that people see: of `charge`, the unit that is shared. */
+export function settingValue(setting, policy) {
+  return setting === "charge" ? sharedUnit(policy) : policy[setting];
 }
 
 export function isSame(one, other) {
@@ -44,5 +77,5 @@ export function isSame(one, other) {
 }
 
 function differingSettings(one, other) {
-  return SETTINGS.filter((setting) => JSON.stringify(one[setting]) !== JSON.stringify(other[setting]));
+  return SETTINGS.filter((setting) => JSON.stringify(settingValue(setting, one)) !== JSON.stringify(settingValue(setting, other)));
 }

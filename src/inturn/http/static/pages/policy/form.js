@@ -4,6 +4,7 @@ import { el, fill, newId, setText } from "../../dom.js";
 import { bytes, durationInWords } from "../../format.js";
 import { t } from "../../i18n.js";
 import { numberField } from "../../components/fields.js";
+import { sharedUnit, slotsOfEight } from "./description.js";
 
 const SECOND = 1_000_000;
 const MAX_DURATION_SECONDS = 100 * 365 * 86_400;
@@ -11,12 +12,15 @@ const MAX_THRESHOLDS = 8;
 const MAX_OVERDUE_EVERY = 1_000;
 const MAX_COST = 10_000;
 const MIN_BYTES_PER_PAGE = 1_000;
-const FAIR_ONLY = ["overdue_after", "overdue_every", "per_document", "per_page", "bytes_per_page"];
+const MIN_SHARE_PERCENT = 50;
+const FAIR_ONLY = ["overdue_after", "overdue_every", "max_share", "share_idle_after", "per_document", "per_page", "bytes_per_page"];
+const COSTS = { documents: { per_document: 1, per_page: 0 }, pages: { per_document: 0, per_page: 1 } };
 
 export class PolicyForm {
   #onChange;
   #thresholds = [];
   #order = "fair";
+  #unit = "time";
   #initialPolicy = null;
 
   constructor(policy, onChange) {
@@ -26,6 +30,8 @@ export class PolicyForm {
     this.interval = seconds(t("policy.setting_reset_interval"), t("policy.seconds"));
     this.after = seconds(t("policy.setting_overdue_after"), t("policy.seconds"));
     this.every = numberField({ label: t("policy.setting_overdue_every"), min: "2", max: MAX_OVERDUE_EVERY, step: "1", required: true, on: typed });
+    this.maxShare = numberField({ label: t("policy.setting_max_share"), hint: t("policy.max_share_hint"), min: MIN_SHARE_PERCENT, max: "100", step: "any", inputmode: "decimal", required: true, on: typed });
+    this.idleAfter = seconds(t("policy.setting_share_idle_after"), t("policy.share_idle_after_hint"));
     this.perDocument = numberField({ label: t("policy.setting_per_document"), min: "0", max: MAX_COST, step: "any", required: true, on: typed });
     this.perPage = numberField({ label: t("policy.setting_per_page"), hint: t("policy.per_page_hint"), min: "0", max: MAX_COST, step: "any", required: true, on: typed });
     this.bytes = numberField({ label: t("policy.setting_bytes_per_page"), hint: t("policy.bytes"), min: MIN_BYTES_PER_PAGE, step: "1", required: true, on: typed });
@@ -38,13 +44,19 @@ export class PolicyForm {
     this.list = el("ol", { class: "thresholds" });
     this.more = button(t("policy.add_level"), () => this.#add());
     this.less = button(t("policy.remove_level"), () => this.#remove());
-    const orders = newId("order");
-    this.orders = ["fair", "classic"].map((order) => {
-      const input = el("input", { type: "radio", name: orders, value: order, on: { change: () => this.#choose(order) } });
-      const words = el("span", {}, el("strong", {}, t(`policy.order_${order}`)), el("span", { class: "muted" }, t(`policy.order_${order}_hint`)));
-      return { input, node: el("label", { class: "order" }, input, words) };
-    });
-    this.fairOnly = el("div", { class: "form" }, fieldGroup(t("policy.overdue_slot"), this.after.node, this.every.node), fieldGroup(t("policy.costs"), this.perDocument.node, this.perPage.node, this.bytes.node));
+    this.orders = radios(newId("order"), ["fair", "classic"], (order) => [t(`policy.order_${order}`), t(`policy.order_${order}_hint`)], (order) => this.#choose(order));
+    this.units = radios(newId("unit"), ["time", "pages", "documents"], (unit) => [t(`policy.charge_${unit}`), t(`policy.charge_${unit}_hint`)], (unit) => this.#chooseUnit(unit));
+    this.costsLegend = el("legend", {});
+    this.costsHint = el("p", { class: "field-hint" }, t("policy.costs_time_hint"));
+    this.costs = el("fieldset", {}, this.costsLegend, this.costsHint, el("div", { class: "field-row" }, this.perDocument.node, this.perPage.node, this.bytes.node));
+    this.fairOnly = el(
+      "div",
+      { class: "form" },
+      el("fieldset", {}, el("legend", {}, t("policy.setting_charge")), this.units.map((unit) => unit.node)),
+      this.costs,
+      fieldGroup(t("policy.share"), this.maxShare.node, this.idleAfter.node),
+      fieldGroup(t("policy.overdue_slot"), this.after.node, this.every.node),
+    );
     return el(
       "div",
       { class: "form policy-form" },
@@ -61,12 +73,14 @@ export class PolicyForm {
     this.interval.input.value = policy.reset_interval / SECOND;
     this.after.input.value = policy.overdue_after / SECOND;
     this.every.input.value = policy.overdue_every;
-    this.perDocument.input.value = policy.per_document;
-    this.perPage.input.value = policy.per_page;
+    this.maxShare.input.value = percentOf(policy.max_share);
+    this.idleAfter.input.value = policy.share_idle_after / SECOND;
+    this.#setCosts(policy);
     this.bytes.input.value = policy.bytes_per_page;
     this.#thresholds = policy.thresholds.map((threshold, index) => this.#threshold(threshold, index));
     this.#listThresholds();
     for (const order of this.orders) order.input.checked = order.input.value === policy.order;
+    this.#showUnit(sharedUnit(policy));
     this.#choose(policy.order);
   }
 
@@ -78,6 +92,9 @@ export class PolicyForm {
       order: this.#order,
       overdue_after: this.#length(this.after, MAX_DURATION_SECONDS),
       overdue_every: this.#whole(this.every, 2, MAX_OVERDUE_EVERY),
+      charge: this.#unit === "time" ? "time" : "cost",
+      max_share: this.#share(),
+      share_idle_after: this.#length(this.idleAfter, MAX_DURATION_SECONDS, { allowsZero: true }),
       per_document: this.#cost(this.perDocument),
       per_page: this.#cost(this.perPage),
       bytes_per_page: this.#whole(this.bytes, MIN_BYTES_PER_PAGE, Number.MAX_SAFE_INTEGER),
@@ -103,6 +120,29 @@ export class PolicyForm {
     this.#order = order;
     this.fairOnly.hidden = order !== "fair";
     this.#changed();
+  }
+
+  /** Show a unit; its costs are those of the policy, those typed by page, or the usual ones. */
+  #chooseUnit(unit) {
+    const initial = this.#initialPolicy;
+    if (unit === sharedUnit(initial)) this.#setCosts(initial);
+    else if (unit === "documents") this.#setCosts(COSTS.documents);
+    else if (!(fieldNumber(this.perPage) > 0)) this.#setCosts(COSTS.pages);
+    this.#showUnit(unit);
+    this.#changed();
+  }
+
+  #setCosts(costs) {
+    this.perDocument.input.value = costs.per_document;
+    this.perPage.input.value = costs.per_page;
+  }
+
+  #showUnit(unit) {
+    this.#unit = unit;
+    for (const choice of this.units) choice.input.checked = choice.input.value === unit;
+    this.costs.hidden = unit === "documents";
+    this.costsHint.hidden = unit !== "time";
+    setText(this.costsLegend, unit === "time" ? t("policy.costs_time") : t("policy.costs"));
   }
 
   #threshold(value, index) {
@@ -147,11 +187,21 @@ export class PolicyForm {
     return values.includes(null) ? null : values;
   }
 
-  #length(field, most) {
+  #length(field, most, { allowsZero = false } = {}) {
     const value = fieldNumber(field);
-    const isRight = value >= 1 / SECOND && value <= most;
-    field.setError(isRight ? null : t("policy.error_length"));
+    const isRight = value >= (allowsZero ? 0 : 1 / SECOND) && value <= most;
+    field.setError(isRight ? null : allowsZero ? t("policy.error_length_or_none") : t("policy.error_length"));
     return isRight ? Math.round(value * SECOND) : null;
+  }
+
+  /** Read the share. An untouched field keeps the exact value, of which it shows a rounded one. */
+  #share() {
+    const value = fieldNumber(this.maxShare);
+    const isRight = value >= MIN_SHARE_PERCENT && value <= 100;
+    this.maxShare.setError(isRight ? null : t("policy.error_share", { least: MIN_SHARE_PERCENT }));
+    if (!isRight) return null;
+    const { max_share: initial } = this.#initialPolicy;
+    return value === percentOf(initial) ? initial : value / 100;
   }
 
   #whole(field, least, most) {
@@ -173,6 +223,8 @@ export class PolicyForm {
     const setHint = (field, text) => setText(field.node.querySelector(".field-hint"), text);
     setHint(this.interval, secondsHint(policy.reset_interval));
     setHint(this.after, secondsHint(policy.overdue_after));
+    setHint(this.maxShare, policy.max_share === null ? t("policy.max_share_hint") : t("policy.max_share_words", { n: slotsOfEight(policy.max_share) }));
+    setHint(this.idleAfter, policy.share_idle_after === null ? t("policy.share_idle_after_hint") : t("policy.share_idle_after_words", { words: durationInWords(policy.share_idle_after) }));
     setHint(this.bytes, policy.bytes_per_page === null ? t("policy.bytes") : t("policy.bytes_words", { words: bytes(policy.bytes_per_page) }));
   }
 }
@@ -184,6 +236,20 @@ function secondsHint(length) {
 /** Read the number of a field; NaN if there is none. */
 function fieldNumber(field) {
   return field.input.value.trim() === "" ? NaN : Number(field.input.value);
+}
+
+function percentOf(part) {
+  return Number((100 * part).toFixed(6));
+}
+
+/** Radio buttons with a title and a hint each. */
+function radios(name, values, wordsOf, choose) {
+  return values.map((value) => {
+    const input = el("input", { type: "radio", name, value, on: { change: () => choose(value) } });
+    const [title, hint] = wordsOf(value);
+    const words = el("span", {}, el("strong", {}, title), el("span", { class: "muted" }, hint));
+    return { input, node: el("label", { class: "order" }, input, words) };
+  });
 }
 
 function fieldGroup(legend, ...fields) {
