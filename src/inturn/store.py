@@ -41,6 +41,7 @@ from inturn.store_types import (
     Discrepancy,
     DocumentFilter,
     DocumentSort,
+    EndedWork,
     Event,
     EventKind,
     LaneSnapshot,
@@ -52,12 +53,14 @@ from inturn.store_types import (
     Page,
     PolicyVersion,
     PruneResult,
+    RunningClaim,
     SchedulerSnapshot,
     Submission,
     SubmitResult,
     SweepResult,
     Throughput,
     Work,
+    WorkLog,
     check_fingerprint,
     work_times,
 )
@@ -81,6 +84,7 @@ __all__ = [
     "Discrepancy",
     "DocumentFilter",
     "DocumentSort",
+    "EndedWork",
     "Event",
     "EventKind",
     "LaneSnapshot",
@@ -92,6 +96,7 @@ __all__ = [
     "Page",
     "PolicyVersion",
     "PruneResult",
+    "RunningClaim",
     "SchedulerSnapshot",
     "Store",
     "Submission",
@@ -99,6 +104,7 @@ __all__ = [
     "SweepResult",
     "Throughput",
     "Work",
+    "WorkLog",
     "check_fingerprint",
     "work_times",
 ]
@@ -363,6 +369,14 @@ class Store(Protocol):
 
         S33. Counts stored documents only. Starts: the last start of running and ended documents. Finishes: the end of
              done and failed documents.
+        """
+
+    def work_between(self, since: int, until: int) -> WorkLog:
+        """Sum processing times between two times by customer and outcome, and list the running claims.
+
+        S52. Counts each stored attempt once that ended at or after `since` and whose processing time is known (S51),
+             by the part that lies between the two times. Spans that meet add up to the span over both.
+        S53. The running claims are those of the same snapshot: a document is either ended here or running.
         """
 
     def wait(self, timeout: float) -> None:
