@@ -13,6 +13,7 @@ from inturn.insights.reader import (
     open_lanes,
     stored_counter,
 )
+from inturn.insights.shares import SHARE_WINDOW, CustomerShare, ShareMeter, Shares
 from inturn.insights.timeline import Timeline, TimelineEntry, document_timeline
 from inturn.insights.views import (
     AtWork,
@@ -34,6 +35,7 @@ from inturn.insights.views import (
 __all__ = [
     "MAX_SHOWN_CUSTOMERS",
     "MIN_FINISHES",
+    "SHARE_WINDOW",
     "THROUGHPUT_WINDOW",
     "WORKER_TIMEOUT",
     "AtWork",
@@ -44,6 +46,7 @@ __all__ = [
     "CounterStatus",
     "CustomerEntry",
     "CustomerIndex",
+    "CustomerShare",
     "Insights",
     "LaneGroup",
     "LiveOverview",
@@ -51,6 +54,8 @@ __all__ = [
     "NoPlace",
     "NoStart",
     "Overview",
+    "ShareMeter",
+    "Shares",
     "SortBy",
     "Span",
     "Timeline",

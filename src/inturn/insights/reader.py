@@ -2,13 +2,14 @@
 
 import time
 from collections import Counter as CountOf
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from heapq import nlargest
 from itertools import islice
 from typing import Final
 
 from inturn.clock import Clock, SystemClock
 from inturn.errors import NotFoundError
+from inturn.insights.at_work import at_work
 from inturn.insights.forecast import (
     MIN_STARTS,
     ForecastTarget,
@@ -20,6 +21,7 @@ from inturn.insights.forecast import (
     expected_start,
     start_times_from_events,
 )
+from inturn.insights.shares import SHARE_WINDOW, ShareMeter, Shares
 from inturn.insights.views import (
     AtWork,
     BatchStatus,
@@ -34,7 +36,7 @@ from inturn.insights.views import (
     Span,
     Why,
 )
-from inturn.model import SECOND, Customer, Document, DocumentState, Worker
+from inturn.model import SECOND, Customer, Document, DocumentState
 from inturn.policy import Order, PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
 from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
@@ -48,8 +50,6 @@ SNAPSHOT_AGE_FACTOR: Final = 10
 """For other figures the snapshot may be this many times as old as its read takes."""
 THROUGHPUT_WINDOW: Final = 600 * SECOND
 MEDIUM_WINDOW: Final = 60 * SECOND
-REPORT_DELAY: Final = 2 * SECOND
-"""A report may lack claims of this long before it: it is built before it is written."""
 WORKER_TIMEOUT: Final = 30 * SECOND
 """A worker reports every 10 seconds; without a report for this long it counts as gone."""
 SHORT_WINDOW: Final = 10 * SECOND
@@ -148,6 +148,17 @@ class Insights:
         if cached is not None and 0 <= now - cached[0] < SNAPSHOT_AGE_FACTOR * self._snapshot_duration:
             return cached[1]
         return self._scheduler_snapshot(now)
+
+    def shares(self, now: int | None = None) -> Shares:
+        """Measure the shares of worker seconds of the last ten minutes, by one read.
+
+        Waits count as the open lanes show them now. A server measures in short spans, which is closer.
+        """
+        now = self._queue.now() if now is None else now
+        meter = ShareMeter(now - SHARE_WINDOW)
+        log = self._queue.work_between(meter.until, now)
+        meter.add(log, now, workers=self._queue.workers(), lanes=self.scheduler_snapshot(now).lanes)
+        return meter.shares()
 
     def batch(self, name: str) -> BatchStatus:
         """Return the progress of a batch; NotFoundError if it has no document."""
@@ -378,25 +389,6 @@ def _count_ahead(snapshot: SchedulerSnapshot, index: int, ahead: int, seq: int) 
     if snapshot.policy.order is Order.FAIR:
         return fair_ahead(lanes, index, ahead)
     return classic_ahead(lanes, index, ahead, seq)
-
-
-def at_work(worker: Worker, held: Sequence[Document]) -> AtWork:
-    """Return a worker's documents at work: those in its report, then claims since the report, up to its slots."""
-    report, seen_at = worker
-    reported = report.at_work or {}
-    begun = [
-        document._replace(began_at=max(document.started_at or 0, seen_at - reported[document.id]))
-        for document in held
-        if document.id in reported
-    ]
-    since = [document for document in held if document.id not in reported and _may_be_at_work(document, worker)]
-    documents = [*begun, *sorted(since, key=lambda document: document.fence or 0)[: max(0, report.slots - len(begun))]]
-    return AtWork(worker, tuple(documents), len(held) - len(documents))
-
-
-def _may_be_at_work(document: Document, worker: Worker) -> bool:
-    """Return whether the report may lack a document: claimed since, or the worker reports no documents at all."""
-    return worker.report.at_work is None or (document.started_at or 0) > worker.seen_at - REPORT_DELAY
 
 
 def forecast_target(document: Document, snapshot: SchedulerSnapshot) -> ForecastTarget:

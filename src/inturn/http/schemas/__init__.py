@@ -62,6 +62,7 @@ from inturn.http.schemas.overview import (
     Overdue,
     Overview,
     RunningDocument,
+    ShareWindow,
     TopCustomer,
     WorkerActivity,
 )
@@ -128,6 +129,7 @@ __all__ = [
     "Session",
     "SessionCaller",
     "Share",
+    "ShareWindow",
     "SignIn",
     "Simulation",
     "Span",
