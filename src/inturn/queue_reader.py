@@ -26,6 +26,7 @@ from inturn.store import (
     SchedulerSnapshot,
     Store,
     Throughput,
+    WorkLog,
 )
 from inturn.validation import clean_count
 
@@ -113,6 +114,10 @@ class QueueReader:
     def throughput(self, since: int) -> Throughput:
         """Count documents started and finished since a time, and documents running now."""
         return self.store.throughput(since)
+
+    def work_between(self, since: int, until: int) -> WorkLog:
+        """Sum processing times between two times by customer and outcome, and list the running claims."""
+        return self.store.work_between(since, until)
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
         """Return all open lanes and the scheduler state."""

@@ -42,6 +42,7 @@ from inturn.store_types import (
     Discrepancy,
     DocumentFilter,
     DocumentSort,
+    EndedWork,
     Event,
     EventKind,
     LaneSnapshot,
@@ -53,12 +54,14 @@ from inturn.store_types import (
     Page,
     PolicyVersion,
     PruneResult,
+    RunningClaim,
     SchedulerSnapshot,
     Submission,
     SubmitResult,
     SweepResult,
     Throughput,
     Work,
+    WorkLog,
     check_fingerprint,
     held_time,
     live_slots,
@@ -85,6 +88,7 @@ __all__ = [
     "Discrepancy",
     "DocumentFilter",
     "DocumentSort",
+    "EndedWork",
     "Event",
     "EventKind",
     "LaneSnapshot",
@@ -96,6 +100,7 @@ __all__ = [
     "Page",
     "PolicyVersion",
     "PruneResult",
+    "RunningClaim",
     "SchedulerSnapshot",
     "Store",
     "Submission",
@@ -103,6 +108,7 @@ __all__ = [
     "SweepResult",
     "Throughput",
     "Work",
+    "WorkLog",
     "check_fingerprint",
     "held_time",
     "live_slots",
@@ -374,6 +380,14 @@ class Store(Protocol):
 
         S33. Counts stored documents only. Starts: the last start of running and ended documents. Finishes: the end of
              done and failed documents.
+        """
+
+    def work_between(self, since: int, until: int) -> WorkLog:
+        """Sum processing times between two times by customer and outcome, and list the running claims.
+
+        S52. Counts each stored attempt once that ended at or after `since` and whose processing time is known (S51),
+             by the part that lies between the two times. Spans that meet add up to the span over both.
+        S53. The running claims are those of the same snapshot: a document is either ended here or running.
         """
 
     def wait(self, timeout: float) -> None:

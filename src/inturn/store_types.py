@@ -259,6 +259,40 @@ class Throughput(NamedTuple):
     running: int
 
 
+class EndedWork(NamedTuple):
+    """Processing time of one customer's attempts that ended in one way, in microseconds."""
+
+    customer: str
+    weight: float
+    """The customer's weight now."""
+    ended: EventKind
+    """FINISHED or FAILED if the attempt ended its document, otherwise as `Attempt.ended`."""
+    attempts: int
+    """Attempts that ended within the span."""
+    worked: int
+    """All processing time of these attempts."""
+    within: int
+    """Processing time within the span, of these attempts and of those that ended after it."""
+
+
+class RunningClaim(NamedTuple):
+    """A claim that has not ended. A worker may have claimed it ahead and not begun it."""
+
+    id: str
+    customer: str
+    weight: float
+    worker: str
+    fence: int
+    started_at: int
+
+
+class WorkLog(NamedTuple):
+    """The work of a span: ended attempts by customer and outcome, and the claims that run now, by fence."""
+
+    ended: tuple[EndedWork, ...]
+    running: tuple[RunningClaim, ...]
+
+
 class SweepResult(NamedTuple):
     """How many documents and customers a sweep changed."""
 

@@ -38,20 +38,15 @@ def test_customers_are_sorted_by_live_figures(harness: Harness, anna: TestClient
     assert listed(anna, sort="updated", down=True) == ["gamma", "acme", "beta"]
     harness.queue.claim("w", 5)  # level 1 in turn: beta, acme, gamma, beta, acme
     soon(lambda: listed(anna, sort="running", down=True), ["acme", "beta", "gamma"])
-    soon(lambda: listed(anna, sort="share", down=True), ["acme", "beta", "gamma"])
-    soon(lambda: listed(anna, sort="share"), ["gamma", "acme", "beta"])  # by name until shares are heard of
     soon(lambda: set(listed(anna, sort="wait")), {"acme", "beta", "gamma"})
 
 
-def test_listed_customers_have_waits_and_shares(harness: Harness, anna: TestClient) -> None:
+def test_listed_customers_have_waits(harness: Harness, anna: TestClient) -> None:
     fill(harness)
     harness.queue.change_customer("acme", ANNA, weight=3)
     harness.queue.claim("w", 4)
     soon(lambda: anna.get("/v1/customers", params={"sort": "name"}).json()["customers"][0]["waits"] is not None, True)
     rows = {item["customer"]: item for item in anna.get("/v1/customers", params={"sort": "name"}).json()["customers"]}
-    assert sum(row["share"]["received"] for row in rows.values()) == 1
-    assert rows["gamma"]["share"]["due"] is None  # nothing of it waits any more
-    assert (rows["acme"]["share"]["due"], rows["beta"]["share"]["due"]) == (0.75, 0.25)
     waits = rows["acme"]["waits"]
     assert 0 < waits["p50"] <= waits["p95"] <= waits["p99"]
     one = anna.get("/v1/customers/acme").json()

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from inturn.analysis.compare import Waits, measured_waits, rounded, summarize_waits
 from inturn.analysis.forecast_accuracy import ForecastAccuracy
 from inturn.analysis.history import History
+from inturn.insights.shares import fair_shares
 from inturn.model import SECOND, CustomerSettings
 
 DEFAULT_WINDOW: Final = 60 * SECOND
@@ -190,7 +191,7 @@ def _add_if_saturated(shares: Sequence[_Share], weights: Sequence[float], sums: 
     if sum(share.demand for share in shares) <= capacity * SATURATION_FACTOR:
         return False
     for item, due in zip(
-        shares, _fair_shares([(one.demand, weights[one.customer]) for one in shares], capacity), strict=True
+        shares, fair_shares([(one.demand, weights[one.customer]) for one in shares], capacity), strict=True
     ):
         own = sums[item.customer]
         own.had_demand = True
@@ -199,15 +200,3 @@ def _add_if_saturated(shares: Sequence[_Share], weights: Sequence[float], sums: 
         own.above += max(0.0, item.received - due)
         own.below += max(0.0, due - item.received)
     return True
-
-
-def _fair_shares(demands: Sequence[tuple[float, float]], capacity: float) -> list[float]:
-    """Divide a capacity by weight among (demand, weight) pairs, none above its demand."""
-    result = [0.0] * len(demands)
-    left, weight = capacity, sum(item for _, item in demands)
-    for place in sorted(range(len(demands)), key=lambda place: demands[place][0] / demands[place][1]):
-        demand, own = demands[place]
-        result[place] = min(demand, left * own / weight)
-        left -= result[place]
-        weight -= own
-    return result

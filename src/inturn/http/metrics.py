@@ -16,13 +16,19 @@ from inturn.insights import Insights
 from inturn.model import SECOND, DocumentState
 from inturn.policy.scheduler import LEVELS
 from inturn.queue_reader import QueueReader
-from inturn.store import WORKER_TIMEOUT, Event, EventKind
+from inturn.store import WORKER_TIMEOUT, Event, EventKind, WorkLog
 
 OUTCOMES: Final = {
     EventKind.FINISHED: "done",
     EventKind.FAILED: "failed",
     EventKind.CANCELLED: "cancelled",
     EventKind.EXPIRED: "expired",
+}
+WORK_OUTCOMES: Final = {
+    EventKind.FINISHED: "done",
+    EventKind.FAILED: "failed",
+    EventKind.DELAYED: "retried",
+    EventKind.RELEASED: "released",
 }
 WAIT_BUCKETS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 1_800, 3_600, 7_200, 21_600, 86_400)
 ERROR_BUCKETS: Final = (0.001, 1, 5, 15, 60, 300, 900, 3_600)
@@ -54,6 +60,14 @@ class ServerMetrics:
         self._started = Counter("inturn_started", "Documents started.", registry=self.registry)
         self._outcomes = Counter("inturn_outcomes", "Documents ended.", ["outcome"], registry=self.registry)
         self._retries = Counter("inturn_retries", "Attempts that failed and are tried again.", registry=self.registry)
+        self._worker_seconds = Counter(
+            "inturn_worker_seconds",
+            "Processing time of ended attempts, by what became of them.",
+            ["outcome"],
+            registry=self.registry,
+        )
+        for outcome in WORK_OUTCOMES.values():
+            self._worker_seconds.labels(outcome)
         self._leases_lost = Counter("inturn_leases_lost", "Claims whose lease expired.", registry=self.registry)
         self._waits = Histogram(
             "inturn_wait_seconds",
@@ -83,6 +97,12 @@ class ServerMetrics:
     def observe_estimate_error(self, seconds: float) -> None:
         """Observe the error of an estimated start."""
         self._estimate_errors.observe(seconds)
+
+    def on_work(self, log: WorkLog) -> None:
+        """Count the worker seconds of ended attempts."""
+        for work in log.ended:
+            if work.worked and work.ended in WORK_OUTCOMES:
+                self._worker_seconds.labels(WORK_OUTCOMES[work.ended]).inc(work.worked / SECOND)
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Count events by kind, and sample the waits of starts."""

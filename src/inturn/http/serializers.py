@@ -6,9 +6,9 @@ Customers get rounded positions, and neither workers nor operators.
 from inturn.http import schemas
 from inturn.http.auth import Caller
 from inturn.i18n import LANGUAGES, SOURCE, Texts
-from inturn.insights import CounterStatus, Timeline, TimelineEntry, Why
+from inturn.insights import CounterStatus, CustomerShare, Timeline, TimelineEntry, Why
 from inturn.insights.explain import explain, explain_to_customer
-from inturn.model import Document, Progress
+from inturn.model import SECOND, Document, Progress
 from inturn.store import Event, PolicyVersion
 
 
@@ -105,6 +105,19 @@ def _visible_error(error: str | None, caller: Caller) -> str | None:
 def serialize_counter(counter: CounterStatus | None) -> schemas.Counter | None:
     """Serialize a counter."""
     return None if counter is None else schemas.Counter(**counter._asdict())
+
+
+def serialize_share(share: CustomerShare | None) -> schemas.Share:
+    """Serialize a customer's share; None if workers did nothing."""
+    if share is None:
+        return schemas.Share(received=None, due=None, worker_seconds=0.0, documents=0, is_over=False)
+    return schemas.Share(
+        received=share.received,
+        due=share.due,
+        worker_seconds=share.worked / SECOND,
+        documents=share.documents,
+        is_over=share.is_over,
+    )
 
 
 def round_up_position(position: int) -> int:

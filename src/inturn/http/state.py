@@ -17,7 +17,7 @@ from inturn.http.sessions import Sessions
 from inturn.http.settings import ServerSettings
 from inturn.http.simulation_jobs import SimulationJobs
 from inturn.http.sse import Broadcaster
-from inturn.http.stats import EstimateTracker, QueueHistory, StartShares
+from inturn.http.stats import EstimateTracker, QueueHistory, WorkerShares
 from inturn.insights import CustomerIndex, Insights
 from inturn.model import SECOND
 from inturn.queue import Queue
@@ -44,17 +44,18 @@ class AppState:
         self.quotas = Quotas(self.settings.limits, queue, clock)
         self._page_pricing = (-PAGE_PRICING_TTL, False)
         self.estimates = EstimateTracker()
-        self.shares = StartShares()
+        self.shares = WorkerShares(queue, self.insights)
         self.metrics = ServerMetrics(queue)
         self.estimates.comparison_listeners.append(self.metrics.observe_estimate_error)
         self.history = QueueHistory(self.insights, clock)
         self.metrics.wait_listeners.append(self.history.add_wait)
+        self.shares.work_listeners.append(self.metrics.on_work)
+        self.history.read_tasks.append(self.shares.measure)
         self.event_poller = EventPoller(queue, max_waiters=self.settings.limits.long_polls)
         self.broadcaster = Broadcaster(queue, max_subscribers=self.settings.limits.listeners)
         self.customer_index = CustomerIndex(queue, clock)
         self.event_poller.listeners += [
             self.estimates.on_events,
-            self.shares.on_events,
             self.metrics.on_events,
             self.customer_index.on_events,
             self.broadcaster.on_events,  # last: a page that gets an event then requests the new figures

@@ -1,18 +1,28 @@
-"""Keep statistics of this server in memory: the queue's history, shares of starts, and errors of estimated starts."""
+"""Keep statistics of this server in memory: history of the queue, shares of worker seconds, errors of estimates."""
 
 import statistics
 import threading
 import time
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from inturn.clock import Clock
 from inturn.http import schemas
 from inturn.http.metrics import WaitSample
-from inturn.insights import Insights, LiveOverview, Span, live_overview
+from inturn.insights import (
+    SHARE_WINDOW,
+    CustomerShare,
+    Insights,
+    LiveOverview,
+    ShareMeter,
+    Shares,
+    Span,
+    live_overview,
+)
 from inturn.model import SECOND, DocumentState
-from inturn.store import Event, EventKind
+from inturn.queue_reader import QueueReader
+from inturn.store import Event, EventKind, WorkLog
 
 SAMPLE_INTERVAL: Final = 5 * SECOND
 MAX_POINTS: Final = 120
@@ -24,10 +34,8 @@ VIEWER_TIMEOUT: Final = 15 * SECOND
 VIEWED_REFRESH: Final = (SECOND, 10)
 IDLE_REFRESH: Final = (SAMPLE_INTERVAL, 50)
 """The shortest pause between two reads, and the pause in read durations: a large queue is read less often."""
-MINUTE: Final = 60 * SECOND
-SHARE_WINDOW_MINUTES: Final = 10
-MAX_CUSTOMERS_PER_MINUTE: Final = 10_000
-"""Customers kept for a past minute: those with the most starts."""
+COMMIT_DELAY: Final = 2 * SECOND
+"""Work is measured up to this long ago: an outcome may be committed later than its time says."""
 MAX_OPEN_ESTIMATES: Final = 10_000
 MAX_COMPARED: Final = 1_000
 ABANDONED_EVENT_KINDS: Final = frozenset({EventKind.CANCELLED, EventKind.EXPIRED})
@@ -70,6 +78,8 @@ class QueueHistory:
         self._snapshot: LiveOverview | None = None
         self._viewed_at = -VIEWER_TIMEOUT
         self._read_duration = 0
+        self.read_tasks: list[Callable[[], None]] = []
+        """Other reads at the same pace, one caller at a time."""
 
     def add_wait(self, wait: WaitSample) -> None:
         """Add the wait of a sampled start."""
@@ -131,6 +141,8 @@ class QueueHistory:
     def _refresh(self) -> LiveOverview:
         now, began = self._clock.now(), time.monotonic()
         snapshot = self._snapshot = live_overview(self._insights, now)
+        for task in self.read_tasks:
+            task()
         self._read_duration = round((time.monotonic() - began) * SECOND)
         waits = self.wait_percentiles()
         with self._lock:
@@ -162,51 +174,43 @@ def make_history_point(snapshot: LiveOverview, waits: Percentiles | None) -> His
     )
 
 
-class StartShares:
-    """Count starts by customer and minute, for the shares of the last ten minutes."""
+class WorkerShares:
+    """Measure shares of worker seconds since this server's start, at most of the last ten minutes.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._minutes: deque[tuple[int, Counter[str]]] = deque(maxlen=SHARE_WINDOW_MINUTES)
+    `QueueHistory` calls `measure` when it reads the queue, so that the number of viewers does not load the store.
+    """
 
-    def on_events(self, events: Sequence[Event]) -> None:
-        """Count the starts among the events."""
-        with self._lock:
-            for event in events:
-                if event.kind is EventKind.STARTED and event.customer is not None:
-                    self._starts_of_minute(event.at // MINUTE)[event.customer] += len(event.documents)
+    def __init__(self, queue: QueueReader, insights: Insights) -> None:
+        self.work_listeners: list[Callable[[WorkLog], None]] = []
+        """Called with the work of each new span."""
+        self._queue = queue
+        self._insights = insights
+        self._meter: ShareMeter | None = None
+        self._shares: Shares | None = None
 
-    def share_of(self, customer: str, now: int) -> float | None:
-        """Return a customer's part of all starts; None if there were none."""
-        with self._lock:
-            recent = self._recent(now)
-            total = sum(starts.total() for starts in recent)
-            return sum(starts[customer] for starts in recent) / total if total else None
+    def current(self) -> Shares | None:
+        """Return the shares as last measured; None before the first measurement."""
+        return self._shares
 
-    def top_customers(self, now: int, limit: int) -> list[tuple[str, float]]:
-        """Return the customers with the most starts, and their parts of all starts."""
-        with self._lock:
-            starts = sum(self._recent(now), Counter[str]())
-        return [(customer, count / starts.total()) for customer, count in starts.most_common(limit)]
+    def of(self, customer: str) -> CustomerShare | None:
+        """Return a customer's share; None if workers did nothing that was measured."""
+        return None if self._shares is None else self._shares.of(customer)
 
-    def by_customer(self, now: int) -> dict[str, float]:
-        """Return the part of all starts of each customer that had one."""
-        with self._lock:
-            starts = sum(self._recent(now), Counter[str]())
-        total = starts.total()
-        return {customer: count / total for customer, count in starts.items()}
-
-    def _recent(self, now: int) -> list[Counter[str]]:
-        since = now // MINUTE - SHARE_WINDOW_MINUTES
-        return [starts for minute, starts in self._minutes if minute > since]
-
-    def _starts_of_minute(self, minute: int) -> Counter[str]:
-        if not self._minutes or self._minutes[-1][0] < minute:
-            if self._minutes and len(self._minutes[-1][1]) > MAX_CUSTOMERS_PER_MINUTE:
-                last, starts = self._minutes[-1]
-                self._minutes[-1] = (last, Counter(dict(starts.most_common(MAX_CUSTOMERS_PER_MINUTE))))
-            self._minutes.append((minute, Counter()))
-        return self._minutes[-1][1]
+    def measure(self) -> None:
+        """Add the work since the last measurement. Calls must not overlap."""
+        now = self._queue.now()
+        until = now - COMMIT_DELAY
+        meter = self._meter
+        if meter is None or until < meter.until - SHARE_WINDOW:  # the store's clock went far back
+            self._meter = ShareMeter(now if meter is None else until)
+            return
+        if until <= meter.until:
+            return
+        log = self._queue.work_between(meter.until, until)
+        meter.add(log, until, workers=self._queue.workers(), lanes=self._insights.scheduler_snapshot(now).lanes)
+        self._shares = meter.shares()
+        for listener in self.work_listeners:
+            listener(log)
 
 
 class EstimateTracker:

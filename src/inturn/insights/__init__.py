@@ -12,6 +12,7 @@ from inturn.insights.reader import (
     open_lanes,
     stored_counter,
 )
+from inturn.insights.shares import SHARE_WINDOW, CustomerShare, ShareMeter, Shares
 from inturn.insights.timeline import Timeline, TimelineEntry, document_timeline
 from inturn.insights.views import (
     AtWork,
@@ -34,6 +35,7 @@ from inturn.insights.views import (
 __all__ = [
     "MAX_SHOWN_CUSTOMERS",
     "MIN_FINISHES",
+    "SHARE_WINDOW",
     "THROUGHPUT_WINDOW",
     "AtWork",
     "BatchStatus",
@@ -43,6 +45,7 @@ __all__ = [
     "CounterStatus",
     "CustomerEntry",
     "CustomerIndex",
+    "CustomerShare",
     "Insights",
     "LaneGroup",
     "LiveOverview",
@@ -50,7 +53,9 @@ __all__ = [
     "NoPlace",
     "NoStart",
     "Overview",
+    "ShareMeter",
     "ShareUse",
+    "Shares",
     "SortBy",
     "Span",
     "Timeline",

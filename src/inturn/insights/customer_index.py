@@ -36,9 +36,6 @@ class CustomerEntry(NamedTuple):
     running: int
     count: int | None  # type: ignore[assignment]  # a field of this record, not tuple.count
     updated_at: int | None
-    weight: float
-    is_open: bool
-    """Whether it has an open lane with documents; then a share is due to it."""
     paused: bool
 
     def next_count(self, priority: PriorityPolicy, now: int) -> int:
@@ -49,11 +46,10 @@ class CustomerEntry(NamedTuple):
 
 
 class CustomerListing(NamedTuple):
-    """A page of customer names, the number of all matches, and the total weight of customers with an open lane."""
+    """A page of customer names, and the number of all matches."""
 
     names: tuple[str, ...]
     total: int
-    weight: float
 
 
 class SortBy(NamedTuple):
@@ -91,7 +87,7 @@ class CustomerIndex:
             entries = self._refreshed_entries()
             matching = _matching(entries, where)
         names = [entry.name for entry in _sorted(matching, sort)[after : after + limit]]
-        return CustomerListing(tuple(names), len(matching), sum(entry.weight for entry in entries if entry.is_open))
+        return CustomerListing(tuple(names), len(matching))
 
     def _refreshed_entries(self) -> list[CustomerEntry]:
         """Return all entries by name, refreshed as far as that is quick."""
@@ -185,8 +181,6 @@ def entry_from_customer(customer: Customer) -> CustomerEntry:
         running=customer.running,
         count=customer.count,
         updated_at=customer.updated_at,
-        weight=settings.weight,
-        is_open=any(lane.is_open and lane.waiting > 0 for lane in customer.lanes),
         paused=settings.paused,
     )
 

@@ -18,14 +18,11 @@ def live_overview(insights: Insights, now: int) -> LiveOverview:
     live = insights.live(now, busiest_limit=MAX_SHOWN_CUSTOMERS)
     snapshot, version = insights.scheduler_snapshot(now), insights.policy()
     lanes = snapshot.lanes
-    weights = {lane.customer: lane.weight for lane in lanes}
-    total_weight = sum(weights.values())
     last = len(version.policy.priority.thresholds) + 1
     return LiveOverview(
         live=live,
         policy=version,
-        customers=len(weights),
-        due={name: weight / total_weight for name, weight in weights.items()},
+        customers=len({lane.customer for lane in lanes}),
         overdue=tuple(sorted({lane.level for lane in _overdue_lanes(snapshot, now)})),
         overdue_uses=sum(snapshot.overdue_uses),
         last_level=last,

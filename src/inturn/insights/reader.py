@@ -2,13 +2,14 @@
 
 import time
 from collections import Counter as CountOf
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from heapq import nlargest
 from itertools import islice
 from typing import Final
 
 from inturn.clock import Clock, SystemClock
 from inturn.errors import NotFoundError
+from inturn.insights.at_work import at_work
 from inturn.insights.forecast import (
     MIN_STARTS,
     ForecastTarget,
@@ -20,6 +21,7 @@ from inturn.insights.forecast import (
     expected_start,
     start_times_from_events,
 )
+from inturn.insights.shares import SHARE_WINDOW, ShareMeter, Shares
 from inturn.insights.views import (
     AtWork,
     BatchStatus,
@@ -35,12 +37,13 @@ from inturn.insights.views import (
     Span,
     Why,
 )
-from inturn.model import SECOND, Customer, Document, DocumentState, Worker
+from inturn.model import SECOND, Customer, Document, DocumentState
 from inturn.policy import Order, PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
 from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
 from inturn.policy.priority import Counter
-from inturn.policy.share import MIN_SHARED_SLOTS, Shares
+from inturn.policy.share import MIN_SHARED_SLOTS
+from inturn.policy.share import Shares as SlotShares
 from inturn.queue_reader import QueueReader
 from inturn.store import (
     WORKER_TIMEOUT,
@@ -157,6 +160,17 @@ class Insights:
         if cached is not None and 0 <= now - cached[0] < SNAPSHOT_AGE_FACTOR * self._snapshot_duration:
             return cached[1]
         return self._scheduler_snapshot(now)
+
+    def shares(self, now: int | None = None) -> Shares:
+        """Measure the shares of worker seconds of the last ten minutes, by one read.
+
+        Waits count as the open lanes show them now. A server measures in short spans, which is closer.
+        """
+        now = self._queue.now() if now is None else now
+        meter = ShareMeter(now - SHARE_WINDOW)
+        log = self._queue.work_between(meter.until, now)
+        meter.add(log, now, workers=self._queue.workers(), lanes=self.scheduler_snapshot(now).lanes)
+        return meter.shares()
 
     def batch(self, name: str) -> BatchStatus:
         """Return the progress of a batch; NotFoundError if it has no document."""
@@ -287,7 +301,7 @@ class Insights:
 
     def _is_at_limit(self, use: ShareUse) -> bool:
         """Return whether the share of a customer is used up, or unknown since workers are gone."""
-        limit = Shares(use.slots).limit(self._queue.policy().policy.turns.max_share)
+        limit = SlotShares(use.slots).limit(self._queue.policy().policy.turns.max_share)
         return limit is None or use.running >= limit
 
     def _ahead(
@@ -402,25 +416,6 @@ def _count_ahead(snapshot: SchedulerSnapshot, index: int, ahead: int, seq: int) 
     if snapshot.policy.order is Order.FAIR:
         return fair_ahead(lanes, index, ahead)
     return classic_ahead(lanes, index, ahead, seq)
-
-
-def at_work(worker: Worker, held: Sequence[Document]) -> AtWork:
-    """Return a worker's documents at work: those in its report, then claims since the report, up to its slots."""
-    report, seen_at = worker
-    reported = report.at_work or {}
-    begun = [
-        document._replace(began_at=max(document.started_at or 0, seen_at - reported[document.id]))
-        for document in held
-        if document.id in reported
-    ]
-    since = [document for document in held if document.id not in reported and _may_be_at_work(document, worker)]
-    documents = [*begun, *sorted(since, key=lambda document: document.fence or 0)[: max(0, report.slots - len(begun))]]
-    return AtWork(worker, tuple(documents), len(held) - len(documents))
-
-
-def _may_be_at_work(document: Document, worker: Worker) -> bool:
-    """Return whether the report may lack a document: claimed since, or the worker reports no documents at all."""
-    return worker.report.at_work is None or (document.started_at or 0) > worker.seen_at - REPORT_DELAY
 
 
 def forecast_target(document: Document, snapshot: SchedulerSnapshot) -> ForecastTarget:

@@ -175,8 +175,6 @@ class LiveOverview:
     policy: PolicyVersion
     customers: int
     """Customers with an open lane."""
-    due: Mapping[str, float]
-    """By customer with an open lane: its share of all starts by weight, 0 to 1."""
     overdue: tuple[int, ...]
     """Levels with an overdue head."""
     overdue_uses: int

@@ -13,13 +13,13 @@ from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.routes.documents import PageLimit
 from inturn.http.scope import CallerScope, ReadScope, WriteScope
-from inturn.http.serializers import serialize_counter
+from inturn.http.serializers import serialize_counter, serialize_share
 from inturn.http.state import AppState
-from inturn.http.stats import Percentiles
+from inturn.http.stats import Percentiles, WorkerShares
 from inturn.insights import CustomerEntry, SortBy, counter_status, stored_counter
 from inturn.model import Customer, RateLimit, clean_text
 from inturn.policy import PriorityPolicy
-from inturn.store import CustomerFilter, Page, SchedulerSnapshot
+from inturn.store import CustomerFilter, Page
 
 router: Final = APIRouter(prefix="/v1", tags=["customers"])
 MAX_OFFSET: Final = 2**62
@@ -42,8 +42,8 @@ class CustomerContext(NamedTuple):
 
     now: int
     priority: PriorityPolicy
-    received_shares: dict[str, float] | None
-    """Shares by customer; None for a caller that may not see them."""
+    shares: WorkerShares | None
+    """None for a caller that may not see them."""
     wait_percentiles: dict[str, Percentiles]
 
 
@@ -72,17 +72,15 @@ def customers(  # noqa: PLR0913 - one parameter for each query parameter
     context = _load_context(app_state, sees_all=True)
     if sort is None:
         cursor = None if after is None else clean_text("after", after)
-        page, total, weight = app_state.queue.customers(where, limit=limit, after=cursor), None, None
+        page, total = app_state.queue.customers(where, limit=limit, after=cursor), None
     else:
         offset = _parse_offset(after)
         listed = app_state.customer_index.page(
             where, _sort_by(sort, context, is_descending=down), limit=limit, after=offset
         )
         next_offset = str(offset + limit) if offset + limit < listed.total else None
-        page, total, weight = Page(_load_customers(app_state, listed.names), next_offset), listed.total, listed.weight
-    serialized = [
-        serialize_customer(customer, context, {}, _approximate_due_share(customer, weight)) for customer in page.items
-    ]
+        page, total = Page(_load_customers(app_state, listed.names), next_offset), listed.total
+    serialized = [serialize_customer(customer, context, {}) for customer in page.items]
     return schemas.CustomerPage(at=context.now, customers=serialized, next=page.next, total=total)
 
 
@@ -116,9 +114,7 @@ def purge(name: str, body: schemas.Purge, scope: WriteScope, _: OperatorAccess) 
     return schemas.PurgeResult(documents=removed.documents, blobs=len(removed.blobs))
 
 
-def serialize_customer(
-    customer: Customer, context: CustomerContext, oldest_waits: dict[int, int], due_share: float | None
-) -> schemas.Customer:
+def serialize_customer(customer: Customer, context: CustomerContext, oldest_waits: dict[int, int]) -> schemas.Customer:
     """Serialize a customer; `oldest_waits` has the longest wait of each open lane by level."""
     settings, waits = customer.settings, context.wait_percentiles.get(customer.name)
     lanes = [
@@ -127,10 +123,6 @@ def serialize_customer(
         )
         for lane in customer.lanes
     ]
-    share = None
-    if context.received_shares is not None:
-        received = context.received_shares.get(customer.name, 0.0) if context.received_shares else None
-        share = schemas.Share(received=received, due=due_share)
     return schemas.Customer.model_construct(
         customer=customer.name,
         display_name=settings.display_name,
@@ -145,16 +137,18 @@ def serialize_customer(
         paused=settings.paused,
         over_share=customer.is_over_share,
         keep=settings.keep,
-        share=share,
+        share=None if context.shares is None else serialize_share(context.shares.of(customer.name)),
         waits=None if waits is None else schemas.WaitPercentiles(**waits._asdict()),
     )
 
 
 def _load_context(app_state: AppState, *, sees_all: bool) -> CustomerContext:
     now = app_state.clock.now()
-    received = app_state.shares.by_customer(now) if sees_all else None
     return CustomerContext(
-        now, app_state.insights.policy().policy.priority, received, app_state.history.wait_percentiles_by_customer()
+        now,
+        app_state.insights.policy().policy.priority,
+        app_state.shares if sees_all else None,
+        app_state.history.wait_percentiles_by_customer(),
     )
 
 
@@ -164,20 +158,8 @@ def _serialize_detail(scope: CallerScope, customer: Customer) -> schemas.Custome
     snapshot = app_state.insights.scheduler_snapshot(context.now)
     lanes = [lane for lane in snapshot.lanes if lane.customer == customer.name]
     oldest_waits = {lane.level: max(0, context.now - lane.head.ready_at) for lane in lanes}
-    serialized = serialize_customer(customer, context, oldest_waits, due_share(customer, snapshot))
+    serialized = serialize_customer(customer, context, oldest_waits)
     return schemas.CustomerDetail.model_construct(**dict(serialized), at=context.now)
-
-
-def due_share(customer: Customer, snapshot: SchedulerSnapshot) -> float | None:
-    """Return a customer's part of the weight of all open lanes; None if it has no open lane."""
-    weights = {lane.customer: lane.weight for lane in snapshot.lanes}
-    return weights[customer.name] / sum(weights.values()) if customer.name in weights else None
-
-
-def _approximate_due_share(customer: Customer, total_weight: float | None) -> float | None:
-    """Estimate the due share by the index's total weight, which may be a moment old."""
-    is_open = any(lane.is_open and lane.waiting > 0 for lane in customer.lanes)
-    return min(1.0, customer.settings.weight / total_weight) if total_weight and is_open else None
 
 
 def _load_customers(app_state: AppState, names: tuple[str, ...]) -> tuple[Customer, ...]:
@@ -189,12 +171,14 @@ def _load_customers(app_state: AppState, names: tuple[str, ...]) -> tuple[Custom
 
 
 def _sort_by(sort: CustomerSort, context: CustomerContext, *, is_descending: bool) -> SortBy:
-    priority, received, waits = context.priority, context.received_shares or {}, context.wait_percentiles
+    priority, waits = context.priority, context.wait_percentiles
+    measured = None if context.shares is None else context.shares.current()
+    worked = {} if measured is None else {name: share.worked for name, share in measured.customers.items()}
     figures: dict[CustomerSort, Callable[[CustomerEntry], float | None]] = {
         CustomerSort.WAITING: lambda entry: entry.waiting,
         CustomerSort.RUNNING: lambda entry: entry.running,
         CustomerSort.LEVEL: lambda entry: -entry.next_count(priority, context.now),
-        CustomerSort.SHARE: lambda entry: received.get(entry.name, 0.0),
+        CustomerSort.SHARE: lambda entry: worked.get(entry.name, 0),
         CustomerSort.WAIT: lambda entry: waits[entry.name].p95 if entry.name in waits else None,
         CustomerSort.UPDATED: lambda entry: entry.updated_at,
     }

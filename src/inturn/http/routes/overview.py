@@ -8,9 +8,10 @@ from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import ReadScope
-from inturn.http.stats import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory, StartShares
-from inturn.insights import AtWork, BusyCustomer, LaneGroup, LiveOverview
-from inturn.model import DocumentState
+from inturn.http.serializers import serialize_share
+from inturn.http.stats import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory, WorkerShares
+from inturn.insights import AtWork, BusyCustomer, LaneGroup, LiveOverview, Shares
+from inturn.model import SECOND, DocumentState
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 MAX_TOP_CUSTOMERS: Final = 6
@@ -32,11 +33,11 @@ def overview(
 
 
 def serialize_overview(
-    snapshot: LiveOverview, history: QueueHistory, shares: StartShares, since: int
+    snapshot: LiveOverview, history: QueueHistory, shares: WorkerShares, since: int
 ) -> schemas.Overview:
     """Build the overview from a snapshot of the queue and its history."""
     live, policy = snapshot.live, snapshot.policy.policy
-    last = snapshot.last_level
+    last, measured = snapshot.last_level, shares.current()
     return schemas.Overview(
         at=live.at,
         paused=None if live.paused is None else schemas.Paused(operator=live.paused.name, why=live.paused.why),
@@ -55,11 +56,12 @@ def serialize_overview(
         quiet=_serialize_group(snapshot.quiet, history.wait_percentiles(HISTORY_WINDOW, lambda level: level < last)),
         busy=_serialize_group(snapshot.busy, history.wait_percentiles(HISTORY_WINDOW, lambda level: level >= last)),
         last_level=last,
-        busiest=[_serialize_busy_customer(entry, snapshot, shares) for entry in live.busiest],
+        busiest=[_serialize_busy_customer(entry, shares) for entry in live.busiest],
         top_customers=[
-            schemas.TopCustomer(customer=name, received=part, due=snapshot.due.get(name))
-            for name, part in shares.top_customers(live.at, MAX_TOP_CUSTOMERS)
+            schemas.TopCustomer(customer=name, **serialize_share(share).model_dump())
+            for name, share in (() if measured is None else measured.top(MAX_TOP_CUSTOMERS))
         ],
+        share_window=None if measured is None else _serialize_share_window(measured),
         workers=[_serialize_worker(activity) for activity in live.at_work],
         history=_serialize_history(history.points(since)),
     )
@@ -73,7 +75,7 @@ def _serialize_group(group: LaneGroup, waits: Percentiles | None) -> schemas.Cus
     return schemas.CustomerGroup(customers=group.customers, waiting=group.waiting, waits=_serialize_waits(waits))
 
 
-def _serialize_busy_customer(entry: BusyCustomer, snapshot: LiveOverview, shares: StartShares) -> schemas.BusyCustomer:
+def _serialize_busy_customer(entry: BusyCustomer, shares: WorkerShares) -> schemas.BusyCustomer:
     customer = entry.customer
     return schemas.BusyCustomer(
         customer=customer.name,
@@ -84,9 +86,13 @@ def _serialize_busy_customer(entry: BusyCustomer, snapshot: LiveOverview, shares
         paused=customer.settings.paused,
         over_share=customer.is_over_share,
         lines={lane.level: lane.waiting for lane in customer.lanes},
-        share=schemas.Share(
-            received=shares.share_of(customer.name, snapshot.live.at), due=snapshot.due.get(customer.name)
-        ),
+        share=serialize_share(shares.of(customer.name)),
+    )
+
+
+def _serialize_share_window(shares: Shares) -> schemas.ShareWindow:
+    return schemas.ShareWindow(
+        since=shares.since, until=shares.until, worker_seconds=shares.worked / SECOND, documents=shares.documents
     )
 
 

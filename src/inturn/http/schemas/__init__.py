@@ -63,6 +63,7 @@ from inturn.http.schemas.overview import (
     Overdue,
     Overview,
     RunningDocument,
+    ShareWindow,
     TopCustomer,
     WorkerActivity,
 )
@@ -139,6 +140,7 @@ __all__ = [
     "SessionCaller",
     "Share",
     "ShareUse",
+    "ShareWindow",
     "SignIn",
     "Simulation",
     "Span",

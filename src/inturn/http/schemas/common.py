@@ -60,10 +60,22 @@ class WaitPercentiles(BaseModel):
 
 
 class Share(BaseModel):
-    """A part of all starts in the last ten minutes, and the part due by weight among customers that wait now."""
+    """A customer's share of worker seconds against its fair share, both of the same window: at most ten minutes."""
 
-    received: float | None
-    due: float | None
+    received: float | None = Field(
+        description="Its actual share: the part of all worker seconds that went to its documents, ended or running."
+        " Null if workers did nothing."
+    )
+    due: float | None = Field(
+        description="Its fair share. Minute by minute, the worker seconds are divided by weight among the customers"
+        " that wanted some; a customer gets at most what it wanted, and the rest is divided among the others."
+    )
+    worker_seconds: float = Field(description="The worker seconds behind `received`.")
+    documents: int = Field(description="Its documents that were done or failed.")
+    is_over: bool = Field(
+        description="Whether it used more than 1.1 times its fair share, and by at least a second and 1 % of all"
+        " worker seconds more, while others got less than theirs."
+    )
 
 
 class Paused(BaseModel):

@@ -36,12 +36,19 @@ class BusyCustomer(BaseModel):
     share: Share
 
 
-class TopCustomer(BaseModel):
-    """A customer, its part of all starts in the last ten minutes, and the part due while it waits."""
+class TopCustomer(Share):
+    """A customer and its share of worker seconds."""
 
     customer: str
-    received: float
-    due: float | None
+
+
+class ShareWindow(BaseModel):
+    """The time that shares are measured over: the last ten minutes, or less after this server's start."""
+
+    since: Time
+    until: Time
+    worker_seconds: float = Field(description="Of all customers.")
+    documents: int = Field(description="Documents of all customers that were done or failed.")
 
 
 class RunningDocument(BaseModel):
@@ -101,6 +108,7 @@ class Overview(BaseModel):
     busy: CustomerGroup = Field(description="Customers in the last level.")
     last_level: int
     busiest: list[BusyCustomer]
-    top_customers: list[TopCustomer] = Field(description="The customers with the most starts.")
+    top_customers: list[TopCustomer] = Field(description="The customers with the largest shares, actual or fair.")
+    share_window: ShareWindow | None = Field(description="Null until this server has measured shares.")
     workers: list[WorkerActivity]
     history: History

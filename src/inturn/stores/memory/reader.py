@@ -1,21 +1,30 @@
 """Filters, pages and counts of the memory store."""
 
 from collections import Counter as Tally
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from inturn.model import Customer, Document, DocumentState
 from inturn.store import (
+    Attempt,
     Counts,
     CustomerFilter,
     DocumentFilter,
     DocumentSort,
+    EndedWork,
+    EventKind,
     LaneSnapshot,
     Page,
+    RunningClaim,
     SchedulerSnapshot,
     Throughput,
+    WorkLog,
 )
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import CustomerRow, Row
+
+ENDED_BY: Final = {DocumentState.DONE: EventKind.FINISHED, DocumentState.FAILED: EventKind.FAILED}
+"""How an attempt ended that ended its document. A cancelled document has no work of its own."""
 
 
 def page_of_documents(
@@ -106,6 +115,40 @@ def throughput(rows: Iterable[Row], since: int) -> Throughput:
         finished += ended and row.state in {DocumentState.DONE, DocumentState.FAILED}
         running += runs
     return Throughput(started, finished, running)
+
+
+def work_between(
+    rows: Sequence[Row], attempts: Mapping[str, Mapping[int, Attempt]], weights: Mapping[str, float], span: range
+) -> WorkLog:
+    """Sum processing times within a span by customer and outcome, and list the running claims (S52, S53)."""
+    sums: dict[tuple[str, EventKind], list[int]] = {}
+    for row in rows:
+        for ended, ended_at, began_at, worked in _ended_attempts(row, attempts.get(row.id, {})):
+            if ended_at >= span.start and (ended_at < span.stop or began_at < span.stop):
+                is_inside = ended_at < span.stop
+                within = max(0, min(began_at + worked, span.stop) - max(began_at, span.start))
+                own = sums.setdefault((row.customer, ended), [0, 0, 0])
+                for index, figure in enumerate((int(is_inside), worked if is_inside else 0, within)):
+                    own[index] += figure
+    running = [
+        RunningClaim(row.id, row.customer, weights[row.customer], row.worker or "", row.fence or 0, row.started_at or 0)
+        for row in rows
+        if row.state is DocumentState.RUNNING
+    ]
+    return WorkLog(
+        tuple(EndedWork(name, weights[name], ended, *own) for (name, ended), own in sorted(sums.items())),
+        tuple(sorted(running, key=lambda claim: claim.fence)),
+    )
+
+
+def _ended_attempts(row: Row, earlier: Mapping[int, Attempt]) -> Iterator[tuple[EventKind, int, int, int]]:
+    """Yield outcome, end, begin and processing time of attempts with a known processing time."""
+    ended = ENDED_BY.get(row.state)
+    if ended and row.finished_at is not None and row.began_at is not None and row.worked is not None:
+        yield ended, row.finished_at, row.began_at, row.worked
+    for attempt in earlier.values():
+        if attempt.began_at is not None and attempt.worked is not None:
+            yield attempt.ended, attempt.ended_at, attempt.began_at, attempt.worked
 
 
 def _matches(row: Row, where: DocumentFilter) -> bool:

@@ -52,6 +52,7 @@ from inturn.store import (
     Submission,
     SweepResult,
     Throughput,
+    WorkLog,
     check_fingerprint,
     live_slots,
 )
@@ -340,6 +341,12 @@ class MemoryStore(Store):
     def throughput(self, since: int) -> Throughput:
         with self._lock:
             return reader.throughput(self._state.documents.values(), since)
+
+    def work_between(self, since: int, until: int) -> WorkLog:
+        with self._lock:
+            state = self._state
+            weights = {name: customer.settings.weight for name, customer in state.lanes.customers.items()}
+            return reader.work_between(list(state.documents.values()), state.attempts, weights, range(since, until))
 
     def wait(self, timeout: float) -> None:
         with self._changed:

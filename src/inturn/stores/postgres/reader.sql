@@ -1,5 +1,5 @@
 -- Queries of `reader.py`, which change nothing: documents, lists and counts, customers, the open lanes, the documents ahead
--- of one, throughput, events. `lane_log` holds changes that the rows of lanes do not show yet: where the length of a lane
+-- of one, throughput, worker time, events. `lane_log` holds changes that the rows of lanes do not show yet: where the length of a lane
 -- matters, both are added. Of one customer's documents each lane is read by its index and all are merged. Rows are compared
 -- there, so that no other index serves.
 
@@ -134,3 +134,30 @@ SELECT
     (SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
      WHERE ended.finished_at >= %(since)s AND state IN ('done', 'failed')),
     (SELECT count(*) FROM running);
+
+-- name: work_between
+WITH ended_attempt AS (
+    SELECT
+        customer, CASE state WHEN 'done' THEN 'finished' ELSE state END AS ended, ended.finished_at AS ended_at,
+        began_at, worked
+    FROM ended JOIN document ON document.seq = ended.seq
+    WHERE ended.finished_at >= %(since)s AND state IN ('done', 'failed') AND began_at >= started_at
+    UNION ALL
+    SELECT customer, ended, ended_at, began_at, worked FROM attempt
+    WHERE ended_at >= %(since)s AND began_at IS NOT NULL
+), by_customer AS (
+    SELECT
+        customer, ended,
+        count(*) FILTER (WHERE ended_at < %(until)s) AS attempts,
+        coalesce(sum(worked) FILTER (WHERE ended_at < %(until)s), 0)::bigint AS worked,
+        sum(greatest(0, least(began_at + worked, %(until)s) - greatest(began_at, %(since)s)))::bigint AS within
+    FROM ended_attempt WHERE ended_at < %(until)s OR began_at < %(until)s
+    GROUP BY customer, ended
+)
+SELECT customer.name, customer.settings, ended, attempts, worked, within
+FROM by_customer JOIN customer ON customer.id = by_customer.customer ORDER BY customer.name, ended;
+
+-- name: running_claims
+SELECT document.id::text, customer.name, customer.settings, worker, fence, started_at
+FROM running JOIN document ON document.seq = running.seq JOIN customer ON customer.id = document.customer
+ORDER BY fence;

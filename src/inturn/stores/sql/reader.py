@@ -16,14 +16,18 @@ from inturn.store import (
     CustomerFilter,
     DocumentFilter,
     DocumentSort,
+    EndedWork,
     Event,
+    EventKind,
     LaneSnapshot,
     MaintenanceRecord,
     Operator,
     Page,
     PolicyVersion,
+    RunningClaim,
     SchedulerSnapshot,
     Throughput,
+    WorkLog,
 )
 from inturn.stores.sql.claim_window import ClaimWindow, LaneQueries
 from inturn.stores.sql.operations import customer_id
@@ -38,6 +42,7 @@ from inturn.stores.sql.rows import (
     normalize_id,
     parse_settings,
     policy_from_row,
+    text_id,
 )
 from inturn.stores.sql.scheduler_state import scheduler_from_json
 
@@ -123,6 +128,20 @@ class QueueReader:
 
     def throughput(self, since: int) -> Throughput:
         return Throughput._make(self.queries.fetch_one("throughput", since=since) or (0, 0, 0))
+
+    def work_between(self, since: int, until: int) -> WorkLog:
+        ended = self.queries.fetch_all("work_between", since=since, until=until)
+        running = self.queries.fetch_all("running_claims")
+        return WorkLog(
+            tuple(
+                EndedWork(customer, parse_settings(settings).weight, EventKind(kind), attempts, worked, within)
+                for customer, settings, kind, attempts, worked, within in ended
+            ),
+            tuple(
+                RunningClaim(text_id(id_), customer, parse_settings(settings).weight, worker, fence, started_at)
+                for id_, customer, settings, worker, fence, started_at in running
+            ),
+        )
 
     def stored_bytes(self, customer: str) -> int:
         return int(scalar(self.queries, "stored_bytes", customer=customer))

@@ -41,6 +41,7 @@ from inturn.store import (
     Submission,
     SweepResult,
     Throughput,
+    WorkLog,
 )
 from inturn.stores.sql import claims, clock_skew, operations
 from inturn.stores.sql.api_keys import SqlApiKeys
@@ -277,6 +278,9 @@ class SqlStore(Store):
 
     def throughput(self, since: int) -> Throughput:
         return self.read(lambda reader: reader.throughput(since))
+
+    def work_between(self, since: int, until: int) -> WorkLog:
+        return self.read(lambda reader: reader.work_between(since, until))
 
     def next_due(self) -> int | None:
         return self.read(lambda reader: reader.next_due())

@@ -1,5 +1,5 @@
 -- Queries of `reader.py`, which change nothing: lists and counts of documents and customers, the open lanes, the documents
--- ahead of one, throughput, events. `lane_log` holds changes that the rows of lanes do not show yet: where the length of a
+-- ahead of one, throughput, worker time, events. `lane_log` holds changes that the rows of lanes do not show yet: where the length of a
 -- lane matters, both are added.
 
 -- name: result
@@ -107,3 +107,28 @@ SELECT
     (SELECT count(*) FROM document INDEXED BY document_clock
      WHERE state IN ('done', 'failed') AND state <> 'waiting' AND coalesce(due_at, finished_at) >= :since),
     (SELECT count(*) FROM document INDEXED BY document_clock WHERE state = 'running' AND state <> 'waiting');
+
+-- name: work_between
+WITH ended_attempt AS (
+    SELECT
+        customer, CASE state WHEN 'done' THEN 'finished' ELSE state END AS ended,
+        coalesce(due_at, finished_at) AS ended_at, began_at, worked
+    FROM document INDEXED BY document_clock
+    WHERE state IN ('done', 'failed') AND state <> 'waiting' AND coalesce(due_at, finished_at) >= :since
+        AND began_at >= started_at
+    UNION ALL
+    SELECT customer, ended, ended_at, began_at, worked FROM attempt WHERE ended_at >= :since AND began_at IS NOT NULL
+)
+SELECT
+    customer.name, customer.settings, ended,
+    sum(ended_at < :until),
+    sum(CASE WHEN ended_at < :until THEN worked ELSE 0 END),
+    sum(max(0, min(began_at + worked, :until) - max(began_at, :since)))
+FROM ended_attempt JOIN customer ON customer.id = ended_attempt.customer
+WHERE ended_at < :until OR began_at < :until
+GROUP BY customer.id, ended ORDER BY customer.name, ended;
+
+-- name: running_claims
+SELECT document.id, customer.name, customer.settings, worker, fence, started_at
+FROM document INDEXED BY document_clock JOIN customer ON customer.id = document.customer
+WHERE state = 'running' AND state <> 'waiting' ORDER BY fence;

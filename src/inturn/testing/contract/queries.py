@@ -6,10 +6,11 @@ import pytest
 
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.model import DocumentState, NewDocument, ResultFile, seconds
-from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
+from inturn.store import CustomerFilter, DocumentFilter, DocumentSort, EventKind, OutcomeKind, Work
 from inturn.testing.contract.harness import ANNA, LEASE, START, UNKNOWN_ID, StoreHarness, guarantee
 
 WAITING, RUNNING, DONE = DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DONE
+DONE_OUTCOME, FAILED_OUTCOME = OutcomeKind.DONE, OutcomeKind.FAILED
 
 
 class TestDocuments:
@@ -198,6 +199,90 @@ class TestReading:
         assert harness.store.throughput(START) == (4, 2, 1)
         assert harness.store.throughput(START + seconds(10)) == (0, 2, 1)
         assert harness.store.throughput(START + seconds(11)) == (0, 0, 1)
+
+    @guarantee("S52")
+    def test_work_between_sums_processing_times_by_customer_and_outcome(self, harness: StoreHarness) -> None:
+        harness.queue.change_customer("beta", ANNA, weight=4.0)
+        harness.submit("acme", 2)
+        harness.submit_one("beta")
+        done, failed, retried = sorted(harness.claim(3), key=lambda claim: claim.document.customer)
+        harness.advance(10)
+        harness.ack(done, DONE_OUTCOME, result="1", work=Work(seconds(2), seconds(6)))
+        harness.ack(failed, FAILED_OUTCOME, error="no", work=Work(seconds(1), seconds(4)))
+        harness.ack(retried, FAILED_OUTCOME, error="no", retry_in=0, work=Work(0, seconds(9)))
+        assert harness.store.work_between(START, START + seconds(20)) == (
+            (
+                ("acme", 1.0, EventKind.FAILED, 1, seconds(4), seconds(4)),
+                ("acme", 1.0, EventKind.FINISHED, 1, seconds(6), seconds(6)),
+                ("beta", 4.0, EventKind.DELAYED, 1, seconds(9), seconds(9)),
+            ),
+            (),
+        )
+        assert harness.store.work_between(START + seconds(11), START + seconds(20)).ended == ()
+
+    @guarantee("S52")
+    def test_work_between_cuts_a_long_attempt_at_the_ends_of_the_span(self, harness: StoreHarness) -> None:
+        harness.submit_one("acme")
+        claimed = harness.claim_one()
+        harness.advance(30)
+        harness.ack(claimed, DONE_OUTCOME, result="1", work=Work(seconds(5), seconds(20)))
+        spans = [(0, 10), (10, 20), (20, 40)]
+        logs = [harness.store.work_between(START + seconds(begin), START + seconds(end)).ended for begin, end in spans]
+        figures = [(work.attempts, work.worked, work.within) for log in logs for work in log]
+        assert figures == [(0, 0, seconds(5)), (0, 0, seconds(10)), (1, seconds(20), seconds(5))]
+        (whole,) = harness.store.work_between(START, START + seconds(40)).ended
+        assert (whole.attempts, whole.worked, whole.within) == (1, seconds(20), seconds(20))
+
+    @guarantee("S52")
+    def test_work_between_counts_an_attempt_once_after_a_retry_by_hand(self, harness: StoreHarness) -> None:
+        id_ = harness.submit_one("acme")
+        claimed = harness.claim_one()
+        harness.advance(10)
+        harness.queue.fail(claimed, "no", final=True)
+        before = harness.store.work_between(START, START + seconds(20))
+        harness.queue.retry(id_, ANNA)
+        assert harness.store.work_between(START, START + seconds(20)) == before
+        assert [work.within for work in before.ended] == [seconds(10)]
+
+    @guarantee("S52")
+    def test_work_between_leaves_out_attempts_without_processing_time(self, harness: StoreHarness) -> None:
+        harness.submit("acme", 3)
+        released, cancelled, _ = harness.claim(3)
+        harness.advance(10)
+        harness.queue.release(released)
+        harness.queue.cancel(cancelled.document.id, ANNA)
+        harness.advance(LEASE // seconds(1))
+        harness.store.sweep()
+        assert harness.store.work_between(START, START + seconds(100)) == ((), ())
+
+    @guarantee("S52")
+    def test_work_between_does_not_count_a_cancelled_retry_again(self, harness: StoreHarness) -> None:
+        id_ = harness.submit_one("acme")
+        claimed = harness.claim_one()
+        harness.advance(10)
+        harness.queue.fail(claimed, "no", retry_in=seconds(60))
+        harness.queue.cancel(id_, ANNA)
+        (work,) = harness.store.work_between(START, START + seconds(20)).ended
+        assert (work.ended, work.attempts, work.within) == (EventKind.DELAYED, 1, seconds(10))
+
+    @guarantee("S53")
+    def test_work_between_lists_the_running_claims(self, harness: StoreHarness) -> None:
+        harness.queue.change_customer("beta", ANNA, weight=4.0)
+        acme, beta = harness.submit_one("acme"), harness.submit_one("beta")
+        first = harness.claim_one()
+        harness.advance(5)
+        (second,) = harness.claim(1, "other")
+        harness.submit_one("gamma")
+        log = harness.store.work_between(START, START + seconds(5))
+        assert log.ended == ()
+        assert log.running == (
+            (acme, "acme", 1.0, "worker", first.fence, START),
+            (beta, "beta", 4.0, "other", second.fence, START + seconds(5)),
+        )
+        harness.queue.finish(first)
+        log = harness.store.work_between(START, START + seconds(5))
+        assert [work.customer for work in log.ended] == ["acme"]
+        assert [claim.id for claim in log.running] == [beta]
 
     @guarantee("S36")
     def test_unreferenced_blobs_are_those_without_document_and_result(self, harness: StoreHarness) -> None:
