@@ -33,7 +33,7 @@ def contract_tests() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def test_guarantees_are_read_from_the_store_protocol() -> None:
-    numbers = {*(f"A{number}" for number in range(4)), *(f"S{number}" for number in range(1, 52))}
+    numbers = {*(f"A{number}" for number in range(4)), *(f"S{number}" for number in range(1, 56))}
     assert set(guarantees()) == numbers
     assert guarantees()["S2"] == "check: Creates no lane and no document."
     assert guarantees()["S30"] == "recount: They always agree."
