@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import forked_cli
 from inturn import open as open_queue
+from inturn.model import NewDocument, WorkerReport
 from inturn.store import EventKind
 
 Inturn = Callable[..., Any]
@@ -164,6 +166,23 @@ def test_the_share_of_one_customer_is_a_part(inturn_here: Inturn, typed: str, pa
 def test_the_share_is_shown_as_a_fraction(inturn_here: Inturn) -> None:
     inturn_here("check", "acme")
     assert re.search(r"max_share +0\.875 \(7/8\)", inturn_here("policy", "show").stdout)
+
+
+def test_a_customer_at_its_share_is_shown_as_such(inturn_here: Inturn, tmp_path: Path) -> None:
+    with open_queue(str(tmp_path / "inturn.db")) as queue:
+        queue.store.record_worker(WorkerReport("w", "host", 1, 8, 8, "p", time.time_ns() // 1_000))
+        queue.submit("quick", [NewDocument("a")])
+        queue.claim("w")
+        receipts = queue.submit("acme", [NewDocument("b")] * 9)
+        assert len(queue.claim("w", 20)) == 7
+    shown = inturn_here("customer", "show", "acme").stdout
+    assert re.search(r"4 +2 +closed: it uses its share of the slots", shown)
+    assert inturn_here("customer", "show", "acme", "--json").records[0]["over_share"]
+    (why,) = inturn_here("why", receipts[-1].id, "--json").records
+    assert (why["closed_by"], why["share"]) == (["share"], {"running": 7, "slots": 8})
+    assert "acme belegt schon 7 von 8 Plätzen" in inturn_here("why", receipts[-1].id, "--lang", "de").stdout
+    (top,) = inturn_here("top", "--json").records
+    assert {item["customer"]: item["over_share"] for item in top["customers"]}["acme"]
 
 
 def test_a_purge_without_a_terminal_needs_yes(inturn_here: Inturn) -> None:

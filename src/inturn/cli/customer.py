@@ -43,12 +43,9 @@ def show(session: Session, name: NameArgument) -> None:
             Column(texts.text("head_waiting"), number=True),
             Column(texts.text("label_line")),
         ]
+        closed = texts.text("lane_closed_share" if customer.is_over_share else "lane_closed")
         rows = [
-            (
-                texts.number(lane.level),
-                texts.number(lane.waiting),
-                texts.text("lane_open" if lane.is_open else "lane_closed"),
-            )
+            (texts.number(lane.level), texts.number(lane.waiting), texts.text("lane_open") if lane.is_open else closed)
             for lane in customer.lanes
         ]
         print_table(session.console, columns, rows)
