@@ -87,11 +87,14 @@ def test_customer_show_has_counter_settings_and_lanes(inturn_here: Inturn) -> No
     inturn_here("customer", "set", "acme", "--paused")
     shown = [" ".join(line.split()) for line in inturn_here("customer", "show", "acme").stdout.splitlines()]
     assert shown[:4] == ["Customer: acme", "Counter: -3", "Waiting: 4", "Running: 0"]
-    assert shown[4:] == [
+    assert shown[4] == "Share of worker time: Unknown: workers processed no documents in the last 10 minutes."
+    assert shown[5:] == [
         *("Weight: 1", "Cap: -", "Rate: -", "Kept for: -", "Paused: yes"),
         *("Level Waiting Line", "1 3 closed", "2 1 closed"),
     ]
-    assert inturn_here("customer", "show", "acme", "--json").records == inturn_here("customers", "--json").records
+    (record,) = inturn_here("customer", "show", "acme", "--json").records
+    assert record.pop("share") is None
+    assert [record] == inturn_here("customers", "--json").records
     assert inturn_here("customer", "show", "acem").returncode == 1
 
 

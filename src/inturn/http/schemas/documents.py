@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from inturn.http.schemas.common import Counter, Id, InputTime, Name, Span, State, StrictModel, Time
+from inturn.http.schemas.common import Counter, Id, InputTime, Name, Share, Span, State, StrictModel, Time
 from inturn.model import MAX_METADATA_LENGTH
 
 
@@ -134,6 +134,7 @@ class Why(BaseModel):
     no_place: str | None
     start: Span | None
     no_start: str | None
+    share: Share | None = Field(description="Its customer's share of worker seconds, for operators; otherwise null.")
     sentence: str = Field(description="The same in the caller's language (Accept-Language: en, de, es, pl or pt).")
 
 

@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { autoRefresh } from "../auto_refresh.js";
 import { el, fill, setProp, setText } from "../dom.js";
-import { countdown, duration, number, percent, time } from "../format.js";
+import { countdown, duration, number, sharePercent, time } from "../format.js";
 import { t } from "../i18n.js";
 import { pageUrl } from "../routes.js";
 import { levelBadge, updateLevelBadge } from "../components/badges.js";
@@ -173,10 +173,6 @@ function nameCell(row) {
 
 function shareText({ share }) {
   return share === null ? "–" : t("customers.of_due", { received: sharePercent(share.received), due: sharePercent(share.due) });
-}
-
-function sharePercent(share) {
-  return share === null ? "–" : percent(share, share < 0.001 ? 3 : 1);
 }
 
 function limitsText(row) {
