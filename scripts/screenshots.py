@@ -49,6 +49,9 @@ DOCUMENTS_PER_STEP: Final = 42
 """Documents finished in a step."""
 BULK_CUSTOMERS: Final = {"Nordlicht Archive": (4, 1_500), "Helix Insurance": (45, 900), "Porto Logistics": (114, 160)}
 """Customers that submit many documents at once: (step, documents)."""
+ROUNDS: Final = {"Nordlicht Archive": 6}
+"""How many times as long as others' the documents of a customer take."""
+WORKERS: Final = ("scan-1", "scan-2")
 TRADES: Final = (
     "Bakery",
     "Clinic",
@@ -117,7 +120,8 @@ class DemoTraffic:
         self._clock = clock
         self._on_started = on_started
         self._random = random.Random(11)  # noqa: S311 - the same each time
-        self._claims: list[Claim] = []
+        self._claims: dict[str, list[tuple[Claim, int]]] = {worker: [] for worker in WORKERS}
+        """By worker, with the rounds of work that are left."""
         self._small_customers = [f"{trade} {place}" for place in PLACES for trade in TRADES]
 
     def step(self, number: int) -> None:
@@ -144,27 +148,37 @@ class DemoTraffic:
         self._queue.submit(customer, [NewDocument(name, pages=2) for name in names], now=self._clock.now())
 
     def _work(self) -> None:
+        """Work for a round: finish what is done, and fill the free slots."""
         now = self._clock.advance(STEP_DURATION * SLOTS // DOCUMENTS_PER_STEP)
-        for claim in self._claims:
-            if self._random.random() < 0.004:
-                self._queue.fail(claim, "the file is broken", final=True, now=now)
-            else:
-                self._queue.finish(claim, {"text": "Dear Sir or Madam"}, now=now)
-        self._claims = [
-            claim
-            for worker in ("scan-1", "scan-2")
-            for claim in self._queue.claim(worker, SLOTS // 2, lease=3_600 * SECOND, now=now)
-        ]
-        for claim in self._claims:
-            document = claim.document
-            self._on_started(WaitSample(now, document.level, now - document.ready_at, document.customer))
+        for worker, claims in self._claims.items():
+            for claim, _ in [item for item in claims if item[1] <= 1]:
+                if self._random.random() < 0.004:
+                    self._queue.fail(claim, "the file is broken", final=True, now=now)
+                else:
+                    self._queue.finish(claim, {"text": "Dear Sir or Madam"}, now=now)
+            running = [(claim, left - 1) for claim, left in claims if left > 1]
+            free = SLOTS // 2 - len(running)
+            new = self._queue.claim(worker, free, lease=3_600 * SECOND, now=now) if free else ()
+            self._claims[worker] = running + [(claim, ROUNDS.get(claim.document.customer, 1)) for claim in new]
+            for claim in new:
+                document = claim.document
+                self._on_started(WaitSample(now, document.level, now - document.ready_at, document.customer))
 
     def _report(self) -> None:
         now = self._clock.now()
-        for place, worker in enumerate(("scan-1", "scan-2")):
-            mine = self._claims[place * SLOTS // 2 : (place + 1) * SLOTS // 2]
-            reported = {claim.document.id: Progress(self._random.randint(1, 9), 10) for claim in mine}
-            report = WorkerReport(worker, "office.example", 1, SLOTS // 2, len(mine), "extract", now, progress=reported)
+        for worker, claims in self._claims.items():
+            ids = [claim.document.id for claim, _ in claims]
+            report = WorkerReport(
+                worker,
+                "office.example",
+                1,
+                SLOTS // 2,
+                len(ids),
+                "extract",
+                now,
+                progress={id_: Progress(self._random.randint(1, 9), 10) for id_ in ids},
+                at_work=dict.fromkeys(ids, SECOND),
+            )
             self._queue.record_worker(report, now=now)
 
 
@@ -173,7 +187,7 @@ def serving(folder: Path) -> Iterator[tuple[str, Queue]]:
     """Run a server with the history of the ten minutes."""
     store, steps = str(folder / "inturn.db"), MINUTES * 60 * SECOND // STEP_DURATION
     clock = ManualClock(time.time_ns() // 1_000 - steps * STEP_DURATION)
-    with Queue(open_store(store)) as queue:
+    with Queue(open_store(store, clock), clock=clock) as queue:
         service = AppState(queue, None, ServerSettings(store=store), clock=clock)
         listening = bind("127.0.0.1", 0)
         server = Server(create_app(service), service, grace=1)

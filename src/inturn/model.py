@@ -416,7 +416,7 @@ class Customer(NamedTuple):
     settings: CustomerSettings
     running: int
     lanes: tuple[LaneStatus, ...]
-    is_over_share: bool = False
+    at_slot_limit: bool = False
     """Whether its lanes are closed because it holds its share of the slots while other customers come."""
 
     @property

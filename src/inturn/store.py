@@ -200,7 +200,7 @@ class Store(Protocol):
              the end corrects it by the time that was used. Done and failed attempts use their `work`, lost leases and
              cancelled runs the time until the lease or the run ended. No end moves an open lane before V.
         S55. While documents of other customers are started too, no start brings a customer above `max_share` of the
-             live slots (`inturn.policy.share`). Live are those of workers that reported within `WORKER_TIMEOUT`.
+             live slots (`inturn.policy.slot_share`). Live are those of workers that reported within `WORKER_TIMEOUT`.
         """
 
     def claim(self, request: ClaimRequest, *, now: int | None = None) -> tuple[Claim, ...]:

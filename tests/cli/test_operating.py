@@ -90,11 +90,14 @@ def test_customer_show_has_counter_settings_and_lanes(inturn_here: Inturn) -> No
     inturn_here("customer", "set", "acme", "--paused")
     shown = [" ".join(line.split()) for line in inturn_here("customer", "show", "acme").stdout.splitlines()]
     assert shown[:4] == ["Customer: acme", "Counter: -3", "Waiting: 4", "Running: 0"]
-    assert shown[4:] == [
+    assert shown[4] == "Share of worker time: Unknown: workers processed no documents in the last 10 minutes."
+    assert shown[5:] == [
         *("Weight: 1", "Cap: -", "Rate: -", "Kept for: -", "Paused: yes"),
         *("Level Waiting Line", "1 3 closed", "2 1 closed"),
     ]
-    assert inturn_here("customer", "show", "acme", "--json").records == inturn_here("customers", "--json").records
+    (record,) = inturn_here("customer", "show", "acme", "--json").records
+    assert record.pop("share") is None
+    assert [record] == inturn_here("customers", "--json").records
     assert inturn_here("customer", "show", "acem").returncode == 1
 
 
@@ -177,12 +180,12 @@ def test_a_customer_at_its_share_is_shown_as_such(inturn_here: Inturn, tmp_path:
         assert len(queue.claim("w", 20)) == 7
     shown = inturn_here("customer", "show", "acme").stdout
     assert re.search(r"4 +2 +closed: it uses its share of the slots", shown)
-    assert inturn_here("customer", "show", "acme", "--json").records[0]["over_share"]
+    assert inturn_here("customer", "show", "acme", "--json").records[0]["at_slot_limit"]
     (why,) = inturn_here("why", receipts[-1].id, "--json").records
     assert (why["closed_by"], why["share"]) == (["share"], {"running": 7, "slots": 8})
     assert "acme belegt schon 7 von 8 Plätzen" in inturn_here("why", receipts[-1].id, "--lang", "de").stdout
     (top,) = inturn_here("top", "--json").records
-    assert {item["customer"]: item["over_share"] for item in top["customers"]}["acme"]
+    assert {item["customer"]: item["at_slot_limit"] for item in top["customers"]}["acme"]
 
 
 def test_a_purge_without_a_terminal_needs_yes(inturn_here: Inturn) -> None:

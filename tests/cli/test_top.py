@@ -20,11 +20,13 @@ import inturn as package
 from inturn import DocumentState, NewDocument, Operator, seconds
 from inturn.cli import doctor as module
 from inturn.cli.top_view import format_duration, render_screen
+from inturn.clock import ManualClock, SystemClock
 from inturn.errors import BlobError
 from inturn.i18n import LANGUAGES, Texts
-from inturn.insights import Insights, LiveView
+from inturn.insights import Insights, LiveView, Shares
 from inturn.model import Progress, WorkerReport
 from inturn.queue import Queue
+from inturn.stores import open_store
 
 Inturn = Callable[..., Any]
 ANNA = Operator("anna", "a reason that is much too long for one line of a small terminal, and then some more of it")
@@ -46,8 +48,20 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
         yield queue
 
 
-def view(queue: Queue) -> LiveView:
-    return Insights(queue).live()
+def view(queue: Queue) -> tuple[LiveView, Shares]:
+    insights = Insights(queue)
+    return insights.live(), insights.shares()
+
+
+@pytest.fixture
+def contended(tmp_path: Path) -> None:
+    """A document of one customer has run for five minutes, while that of another waited."""
+    clock = ManualClock(SystemClock().now() - seconds(301))
+    with Queue(open_store(str(tmp_path / "inturn.db"), clock), clock=clock) as queue:
+        queue.submit("greedy", [NewDocument("long"), NewDocument("next")])
+        queue.claim("loop", 1, lease=seconds(3_600))
+        queue.submit("patient", [NewDocument("short")])
+        clock.advance(seconds(301))
 
 
 def test_piped_it_is_shown_once(inturn_here: Inturn, queue: Queue) -> None:
@@ -72,12 +86,49 @@ def test_as_json_it_has_everything(inturn_here: Inturn, queue: Queue) -> None:
     assert (second["stopping"], second["documents"]) == (True, [])
 
 
+@pytest.mark.usefixtures("contended")
+def test_customers_have_their_actual_and_fair_shares(inturn_here: Inturn) -> None:
+    lines = [" ".join(line.split()) for line in inturn_here("top").stdout.splitlines()]
+    assert "Customer Waiting Counter Level now Lines Share Fair" in lines
+    assert "greedy 1 -1 1 1 > 100 % 50 %" in lines
+    assert "patient 1 0 1 1 0 % 50 %" in lines
+    (reported,) = inturn_here("top", "--json").records
+    greedy, patient = sorted(reported["customers"], key=lambda item: str(item["customer"]))
+    assert greedy["share"]["worked"] >= 300_000_000
+    assert (greedy["share"]["received"], greedy["share"]["due"], greedy["share"]["is_over"]) == (1.0, 0.5, True)
+    assert (patient["share"]["received"], patient["share"]["due"], patient["share"]["is_over"]) == (0.0, 0.5, False)
+
+
+@pytest.mark.usefixtures("contended")
+def test_customer_show_and_why_compare_the_shares(inturn_here: Inturn) -> None:
+    shown = inturn_here("customer", "show", "greedy").stdout
+    assert "Share of worker time: 100 % actual, 50 % fair (5 minutes" in " ".join(shown.split())
+    assert "Over its share while others waited." in " ".join(shown.split())
+    (record,) = inturn_here("customer", "show", "patient", "--json").records
+    assert (record["share"]["received"], record["share"]["due"], record["share"]["documents"]) == (0.0, 0.5, 0)
+    id_ = next(record["id"] for record in inturn_here("documents", "--json").records if record["customer"] == "patient")
+    assert "Share of worker time: 0 % actual, 50 % fair (0 seconds" in " ".join(inturn_here("why", id_).stdout.split())
+    assert inturn_here("why", id_, "--json").records[0]["share"]["is_over"] is False
+    german = " ".join(inturn_here("why", id_, "--lang", "de").stdout.split())
+    assert "Anteil an der Worker-Zeit: 0 % tatsächlich, 50 % fair" in german
+
+
+def test_share_columns_need_a_wide_terminal() -> None:
+    with package.open("memory://") as queue:
+        queue.submit("acme", [NewDocument("a")])
+        for width, is_shown in ((80, False), (160, True)):
+            console = Console(width=width, height=24, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
+            console.print(render_screen(console.size, *view(queue), Texts(), ""))
+            assert ("Fair" in console.export_text()) is is_shown
+            console.file.close()
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (200, 60), (60, 15)])
 def test_the_screen_fits_the_terminal_in_every_language(queue: Queue, language: str, size: tuple[int, int]) -> None:
     queue.pause(ANNA)
     console = Console(width=size[0], height=size[1], file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115, PTH123
-    lines = console.render_lines(render_screen(console.size, view(queue), Texts(language), ""), pad=False)
+    lines = console.render_lines(render_screen(console.size, *view(queue), Texts(language), ""), pad=False)
     text = ["".join(part.text for part in line) for line in lines]
     if size[1] >= 24:
         assert len(text) <= size[1]
@@ -90,7 +141,7 @@ def test_the_screen_fits_the_terminal_in_every_language(queue: Queue, language: 
 def test_without_anything_it_is_drawn_too() -> None:
     with package.open("memory://") as queue:
         console = Console(width=80, height=24, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
-        console.print(render_screen(console.size, view(queue), Texts(), "the store is busy"))
+        console.print(render_screen(console.size, *view(queue), Texts(), "the store is busy"))
         assert "No worker has been seen." in (text := console.export_text())
         assert "the store is busy" in text
         console.file.close()

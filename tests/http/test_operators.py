@@ -155,9 +155,9 @@ def test_a_customer_at_its_share_is_told_with_numbers_only_to_operators(
     own = acme.get(path, headers={"Accept-Language": "de"}).json()
     assert (own["closed_by"], own["share"]) == (["share"], None)
     assert "der Kunde belegt schon seinen Anteil der Plätze" in own["sentence"]
-    listed = {item["customer"]: item["over_share"] for item in anna.get("/v1/customers").json()["customers"]}
+    listed = {item["customer"]: item["at_slot_limit"] for item in anna.get("/v1/customers").json()["customers"]}
     assert listed == {"acme": True, "quick": False}
-    assert acme.get("/v1/customers/acme").json()["over_share"] is True
+    assert acme.get("/v1/customers/acme").json()["at_slot_limit"] is True
     assert anna.get(f"/v1/documents/{receipts[0].id}/why").json()["closed_by"] == []
 
 

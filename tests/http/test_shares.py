@@ -83,8 +83,8 @@ def worker_seconds(server: Server) -> dict[str, float]:
     """The metric, by outcome."""
     lines = server.client.get("/metrics").text.splitlines()
     prefix = 'inturn_worker_seconds_total{outcome="'
-    found = [line.removeprefix(prefix).split('"} ') for line in lines if line.startswith(prefix)]
-    return {outcome: float(value) for outcome, value in found}
+    samples = [line.removeprefix(prefix).split('"} ') for line in lines if line.startswith(prefix)]
+    return {outcome: float(value) for outcome, value in samples}
 
 
 def test_overview_compares_worker_seconds_with_fair_shares(server: Server) -> None:
@@ -197,8 +197,26 @@ def test_shares_go_on_after_the_clock_went_back(server: Server) -> None:
     assert window["until"] - window["since"] < seconds(20)
 
 
+def test_why_has_the_share_of_the_customer(server: Server) -> None:
+    server.submit("greedy")
+    server.claim()
+    server.submit("patient")
+    server.run(60)
+    id_ = server.get("/v1/documents", customer="patient")["documents"][0]["id"]
+    why = server.get(f"/v1/documents/{id_}/why")
+    assert (why["share"]["received"], why["share"]["due"], why["share"]["is_over"]) == (0.0, 0.5, False)
+    assert "Share of worker time: 0 % actual, 50 % fair" in why["sentence"]
+
+
 def test_customer_does_not_see_its_share(server: Server) -> None:
-    server.submit("acme")
+    server.submit("acme", 2)
+    server.claim()
+    server.run(60)
     key = create_api_key(server.queue.store, "acme", "acme", None)
-    own = server.client.get("/v1/customers/acme", headers={"Authorization": f"Bearer {key}"}).json()
+    headers = {"Authorization": f"Bearer {key}"}
+    own = server.client.get("/v1/customers/acme", headers=headers).json()
     assert (own["customer"], own["share"]) == ("acme", None)
+    id_ = server.get("/v1/documents", customer="acme")["documents"][0]["id"]
+    why = server.client.get(f"/v1/documents/{id_}/why", headers=headers).json()
+    assert (why["id"], why["share"]) == (id_, None)
+    assert "Share of worker time" not in why["sentence"]

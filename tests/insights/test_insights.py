@@ -8,7 +8,7 @@ import pytest
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import LANGUAGES, Texts
-from inturn.insights import Bounds, ClosedBy, Insights, NoPlace, NoStart, ShareUse, Why, observed_window
+from inturn.insights import Bounds, ClosedBy, Insights, NoPlace, NoStart, SlotUse, Why, observed_window
 from inturn.insights.explain import explain, explain_to_customer
 from inturn.model import SECOND, DocumentState, RateLimit, WorkerReport, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
@@ -161,9 +161,9 @@ def test_a_customer_that_holds_its_share_closes_its_lines(harness: StoreHarness,
     assert len(waiting) == 3
     why = insights.why(waiting[0])
     assert (why.closed_by, why.no_place, why.no_start) == ((ClosedBy.SHARE,), NoPlace.CLOSED, NoStart.CLOSED)
-    assert why.share == ShareUse(running=7, slots=8)
+    assert why.slot_use == SlotUse(running=7, slots=8)
     other = insights.why(harness.submit_one("quick"))
-    assert (other.closed_by, other.share) == ((), None)
+    assert (other.closed_by, other.slot_use) == ((), None)
 
 
 def test_a_share_is_no_reason_once_a_document_has_ended(harness: StoreHarness, insights: Insights) -> None:
@@ -171,7 +171,7 @@ def test_a_share_is_no_reason_once_a_document_has_ended(harness: StoreHarness, i
     running = next(document for document in harness.all_documents() if document.state is DocumentState.RUNNING)
     harness.queue.cancel(running.id, ANNA)
     why = insights.why(first)
-    assert (why.closed_by, why.share, why.no_place) == ((), None, NoPlace.MOVED)
+    assert (why.closed_by, why.slot_use, why.no_place) == ((), None, NoPlace.MOVED)
     harness.claim()
     assert insights.why(harness.submit_one("acme")).closed_by == (ClosedBy.SHARE,)
 
@@ -188,7 +188,7 @@ def test_slots_are_unknown_once_the_workers_are_gone(harness: StoreHarness, insi
     waiting = hold_share(harness)
     harness.advance(31)
     why = insights.why(waiting[0])
-    assert (why.closed_by, why.share) == ((ClosedBy.SHARE,), None)
+    assert (why.closed_by, why.slot_use) == ((ClosedBy.SHARE,), None)
     assert explain_closed(why) == (
         "Closed: the customer already uses its share of the slots while others have documents too; its next one starts"
         " when one of its documents ends. The document keeps its level and its place."

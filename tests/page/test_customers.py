@@ -386,7 +386,7 @@ def test_a_customer_at_its_share_is_marked_and_its_documents_say_so(
         queue.submit("acme", [NewDocument(f"scan-{n}.pdf") for n in range(9)])
         held = {claim.document.id for claim in queue.claim("host-1", 20)}
         waiting = next(document.id for document in queue.documents().items if document.id not in held)
-        assert queue.customer("acme").is_over_share
+        assert queue.customer("acme").at_slot_limit
     page = visit(server.url + "/customers", width="phone", language="de")
     expect(page.locator("tbody tr").filter(has_text="acme").locator(".badge").first).to_have_text("Anteil belegt")
     expect(page.locator("tbody tr").filter(has_text="quick")).not_to_contain_text("Anteil")

@@ -1,4 +1,4 @@
-"""Shares of worker time: what the charges promise for any service times, and the limit of slots, as pure rules."""
+"""SlotShares of worker time: what the charges promise for any service times, and the limit of slots, as pure rules."""
 
 import heapq
 from dataclasses import replace
@@ -10,7 +10,7 @@ from inturn.clock import ManualClock
 from inturn.model import Claim, NewDocument, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.policy.scheduler import MAX_WORK, MIN_WORK, CustomerWork, Head, Lane, Scheduler, moved_mean
-from inturn.policy.share import Shares
+from inturn.policy.slot_share import SlotShares
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
@@ -91,7 +91,7 @@ def test_expected_time_follows_its_customer() -> None:
 
 @given(st.integers(0, 200), st.sampled_from([0.5, 0.75, 7 / 8, 1.0]))
 def test_limit_is_the_share_of_the_slots(slots: int, max_share: float) -> None:
-    limit = Shares(slots).limit(max_share)
+    limit = SlotShares(slots).limit(max_share)
     if max_share == 1 or slots < 2:
         assert limit is None
     else:
@@ -101,7 +101,7 @@ def test_limit_is_the_share_of_the_slots(slots: int, max_share: float) -> None:
 
 
 def test_only_starts_of_several_customers_contend() -> None:
-    shares = Shares(8)
+    shares = SlotShares(8)
     for now in range(5):
         shares.started("a", now)
     assert not shares.is_contended(5, 100)

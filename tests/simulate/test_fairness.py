@@ -21,6 +21,7 @@ from inturn.analysis.jobs import JobTimeoutError, run_job
 from inturn.analysis.policy_evaluation import PredictionResult, Trend, evaluate_policy
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan
 from inturn.analysis.reports import advice_page, comparison_page, fairness_page
+from inturn.analysis.reports.fairness import summary
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import LANGUAGES, Texts
 from inturn.model import SECOND
@@ -70,6 +71,14 @@ def test_who_takes_turns_does_none(tmp_path: Path) -> None:
     fairness_report = measure_fairness(two(tmp_path, rows), 200 * SECOND)
     assert all(customer.harm_done < 2 for customer in fairness_report.customers)
     assert [round(customer.received or 0, 1) for customer in fairness_report.customers] == [0.5, 0.5]
+
+
+def test_jain_is_by_worker_seconds_and_by_documents(tmp_path: Path) -> None:
+    rows = [("long", 0.0, 27.0, 30.0 * n) for n in range(60)] + [("short", 0.0, 3.0, 30.0 * n + 27) for n in range(60)]
+    report = measure_fairness(two(tmp_path, rows), 1_800 * SECOND)
+    assert (report.jain, report.jain_documents) == (pytest.approx(0.61, abs=0.01), pytest.approx(1.0))
+    sentences = " ".join(summary(report, Texts("en")))
+    assert "0.61 by worker time, 1 by documents" in sentences
 
 
 def test_nobody_is_due_more_than_it_can_use(tmp_path: Path) -> None:

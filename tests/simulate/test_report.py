@@ -58,6 +58,14 @@ def test_jain_is_1_for_equal_shares_and_a_half_for_all_to_one_of_two() -> None:
     assert made(1, hogged).jain == pytest.approx(0.5)
 
 
+def test_jain_by_documents_differs_where_one_customer_has_longer_documents() -> None:
+    turns = [("a", 0.0, 30.0 * n, 27.0) for n in range(60)] + [("b", 0.0, 30.0 * n + 27.0, 3.0) for n in range(60)]
+    result = made(1, turns)
+    assert result.jain == pytest.approx((27 + 3) ** 2 / (2 * (27**2 + 3**2)))
+    assert result.jain_documents == pytest.approx(1.0)
+    assert [(group.jain, group.jain_documents) for group in result.groups] == [(None, None), (None, None)]
+
+
 def test_percentiles_are_values_that_occurred() -> None:
     values = [float(n) for n in range(1, 101)]
     assert [percentile(values, part) for part in (0.5, 0.95, 0.99, 1.0)] == [50.0, 95.0, 99.0, 100.0]

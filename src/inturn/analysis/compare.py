@@ -37,6 +37,7 @@ class Fairness(NamedTuple):
 
     slowdown: float
     jain: float | None
+    jain_documents: float | None
     behind_ideal: float
     longest_gap: float
 
@@ -235,9 +236,7 @@ def _group_changes(
                 summarize_waits(waits_of(history, before, own)),
                 summarize_waits(waits_of(history, after, own)),
                 *(
-                    Fairness(
-                        group_report.slowdown, group_report.jain, group_report.behind_ideal, group_report.longest_gap
-                    )
+                    Fairness(*(getattr(group_report, name) for name in Fairness._fields))
                     for group_report in (fairness[0][group], fairness[1][group])
                 ),
             )

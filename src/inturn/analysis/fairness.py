@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from inturn.analysis.compare import Waits, measured_waits, rounded, summarize_waits
 from inturn.analysis.forecast_accuracy import ForecastAccuracy
 from inturn.analysis.history import History
+from inturn.analysis.metrics import JainIndices, MetricsInput, jain_indices
 from inturn.insights.shares import fair_shares
 from inturn.model import SECOND, CustomerSettings
 
@@ -58,6 +59,10 @@ class FairnessReport:
     is_cut: bool
     crowded: float
     """Seconds of windows in which documents waited."""
+    jain: float | None
+    """Jain's index of worker seconds, as the simulator computes it, of documents that have ended."""
+    jain_documents: float | None
+    """The same of started documents."""
     starts: ForecastAccuracy | None
     customers: tuple[CustomerFairness, ...]
     """Those who did the most harm first, then by documents."""
@@ -131,8 +136,30 @@ def measure_fairness(history: History, until: int, starts: ForecastAccuracy | No
         history.workers,
         history.is_cut,
         min(crowded * window, until - history.arrivals[0].at) / SECOND,
+        *_jain_indices(history),
         starts,
         tuple(customer_fairnesses),
+    )
+
+
+def _jain_indices(history: History) -> JainIndices:
+    ended = [
+        (arrival, max(arrival.at, started), finished)
+        for number, (arrival, finished) in enumerate(zip(history.arrivals, history.finished, strict=True))
+        if finished is not None and (started := history.started(number)) is not None
+    ]
+    arrivals, begun, finishes = zip(*ended, strict=True) if ended else ((), (), ())
+    defaults = CustomerSettings()
+    return jain_indices(
+        MetricsInput(
+            arrivals,
+            begun,
+            finishes,
+            history.workers,
+            ("all",),
+            lambda _: 0,
+            lambda arrival: history.settings.get(arrival.customer, defaults).weight,
+        )
     )
 
 

@@ -1,8 +1,8 @@
 """Compute waits and fairness figures of a run for each group of customers."""
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from heapq import heapreplace
 from itertools import pairwise
@@ -33,7 +33,10 @@ class GroupReport:
     slowdown: float
     """Time from arrival to finish, against the same when alone in the system; mean over customers."""
     jain: float | None
-    """Jain's index of what customers of this group got, over windows in which two or more of them had a backlog."""
+    """Jain's index of the worker seconds that customers of this group got, over windows in which two or more of them
+    had a backlog."""
+    jain_documents: float | None
+    """The same of the documents that were started."""
     behind_ideal: float
     """Seconds that documents finished later than under ideal sharing, on average; 0 for those that were early."""
     longest_gap: float
@@ -52,7 +55,9 @@ class Report:
     documents: int
     seconds: float
     jain: float | None
-    """Jain's index over windows, all customers with a backlog together."""
+    """Jain's index of worker seconds over windows, all customers with a backlog together."""
+    jain_documents: float | None
+    """The same of started documents."""
     groups: tuple[GroupReport, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def build_report(run: Run) -> Report:
         lambda arrival: arrival.group,
         lambda arrival: groups[arrival.group].weight,
     )
-    figures, jain = group_metrics(subject)
+    figures, indices = group_metrics(subject)
     span = max(run.finished, default=0) - (run.arrivals[0].at if run.arrivals else 0)
     return Report(
         scenario.name,
@@ -96,13 +101,20 @@ def build_report(run: Run) -> Report:
         scenario.workers,
         len(run.arrivals),
         span / SECOND,
-        jain,
+        *indices,
         figures,
     )
 
 
-def group_metrics(subject: MetricsInput) -> tuple[tuple[GroupReport, ...], float | None]:
-    """The figures of each group that has documents, and Jain's index of all customers together."""
+class JainIndices(NamedTuple):
+    """Jain's index by worker seconds and by documents; None where no two customers had a backlog."""
+
+    seconds: float | None
+    documents: float | None
+
+
+def group_metrics(subject: MetricsInput) -> tuple[tuple[GroupReport, ...], JainIndices]:
+    """The figures of each group that has documents, and Jain's indices of all customers together."""
     customers = list(_customer_runs(subject))
     behind = _behind_ideal(subject)
     groups = []
@@ -111,7 +123,12 @@ def group_metrics(subject: MetricsInput) -> tuple[tuple[GroupReport, ...], float
         documents = [index for member in members for index in member.documents]
         if documents:
             groups.append(_group_report(subject, group, members, [behind[index] for index in documents]))
-    return tuple(groups), _jain(subject, customers)
+    return tuple(groups), _jain_indices(subject, customers)
+
+
+def jain_indices(subject: MetricsInput) -> JainIndices:
+    """Compute Jain's indices of all customers together."""
+    return _jain_indices(subject, list(_customer_runs(subject)))
 
 
 class CustomerRun(NamedTuple):
@@ -148,6 +165,7 @@ def _backlog(run: MetricsInput, numbers: Sequence[int]) -> Iterator[tuple[int, i
 
 
 def _group_report(run: MetricsInput, name: str, members: list[CustomerRun], behind: list[float]) -> GroupReport:
+    jain, jain_documents = _jain_indices(run, members)
     documents = [number for member in members for number in member.documents]
     waits = sorted((run.started[number] - run.arrivals[number].at) / SECOND for number in documents)
     return GroupReport(
@@ -160,7 +178,8 @@ def _group_report(run: MetricsInput, name: str, members: list[CustomerRun], behi
         p99=percentile(waits, 0.99),
         worst=waits[-1],
         slowdown=sum(_slowdown(run, member.documents) for member in members) / len(members),
-        jain=_jain(run, members),
+        jain=jain,
+        jain_documents=jain_documents,
         behind_ideal=sum(behind) / len(behind),
         longest_gap=max(_longest_gap(run, member) for member in members) / SECOND,
     )
@@ -217,9 +236,10 @@ def _behind_ideal(run: MetricsInput) -> list[float]:
     return behind
 
 
-def _jain(run: MetricsInput, customers: Sequence[CustomerRun]) -> float | None:
-    """Mean over windows of (sum x)^2 / (n sum x^2); x is the weighted service of a customer backlogged throughout."""
-    shares: dict[int, list[float]] = defaultdict(list)
+def _jain_indices(run: MetricsInput, customers: Sequence[CustomerRun]) -> JainIndices:
+    """Compare what customers that were backlogged throughout a window got in it, by weight."""
+    seconds: dict[int, list[float]] = defaultdict(list)
+    documents: dict[int, list[float]] = defaultdict(list)
     for customer in customers:
         windows = {
             window
@@ -228,12 +248,19 @@ def _jain(run: MetricsInput, customers: Sequence[CustomerRun]) -> float | None:
         }
         if windows:
             served = _service_by_window(run, customer, windows)
+            starts = Counter(run.started[number] // SHARE_WINDOW for number in customer.documents)
             for window in windows:
-                shares[window].append(served[window] / customer.weight)
+                seconds[window].append(served[window] / customer.weight)
+                documents[window].append(starts[window] / customer.weight)
+    return JainIndices(_mean_jain(seconds.values()), _mean_jain(documents.values()))
+
+
+def _mean_jain(windows: Iterable[list[float]]) -> float | None:
+    """Mean over windows of (sum x)^2 / (n sum x^2)."""
     indices = [
-        sum(share) ** 2 / (len(share) * sum(share**2 for share in share))
-        for share in shares.values()
-        if len(share) > 1 and any(share)
+        sum(parts) ** 2 / (len(parts) * sum(part**2 for part in parts))
+        for parts in windows
+        if len(parts) > 1 and any(parts)
     ]
     return sum(indices) / len(indices) if indices else None
 

@@ -6,12 +6,13 @@ from typing import Annotated, Any, Final
 import typer
 
 from inturn.cli.durations import DAY, convert_to_unit, parse_duration
-from inturn.cli.json_output import customer_record
+from inturn.cli.json_output import customer_record, share_record
 from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session
 from inturn.config import Range
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import Texts
+from inturn.insights.explain import describe_share
 from inturn.model import SECOND, CustomerSettings, RateLimit, settings_to_dict
 
 RETENTION_DAYS_RANGE: Final = Range(0, 36_500)
@@ -21,16 +22,18 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The customer'
 
 
 def show(session: Session, name: NameArgument) -> None:
-    """Show a customer's counter, lines and settings."""
+    """Show a customer's counter, share of worker time, lines and settings."""
     customer, texts = session.queue.customer(name), session.texts
+    share = session.insights.shares().of(customer.name)
     if session.as_json:
-        session.emit(customer_record(customer))
+        session.emit({**customer_record(customer), "share": share_record(share)})
         return
     details = [
         (texts.text("head_customer"), customer.name),
         (texts.text("head_counter"), format_optional(customer.count, texts)),
         (texts.text("head_waiting"), texts.number(customer.waiting)),
         (texts.text("head_running"), texts.number(customer.running)),
+        (texts.text("label_share"), describe_share(share, texts)),
     ]
     details += [
         (texts.text(label), format_value(getattr(customer.settings, setting), texts))
@@ -43,7 +46,7 @@ def show(session: Session, name: NameArgument) -> None:
             Column(texts.text("head_waiting"), number=True),
             Column(texts.text("label_line")),
         ]
-        closed = texts.text("lane_closed_share" if customer.is_over_share else "lane_closed")
+        closed = texts.text("lane_closed_share" if customer.at_slot_limit else "lane_closed")
         rows = [
             (texts.number(lane.level), texts.number(lane.waiting), texts.text("lane_open") if lane.is_open else closed)
             for lane in customer.lanes

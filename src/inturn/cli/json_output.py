@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from inturn.insights import AtWork, LiveView, Overview, Why
+from inturn.insights import AtWork, CustomerShare, LiveView, Overview, Shares, Why
 from inturn.model import Customer, Document, settings_to_dict
 from inturn.store import Attempt, PolicyVersion
 
@@ -26,7 +26,7 @@ def customer_record(customer: Customer) -> dict[str, Any]:
         "running": customer.running,
         **settings_to_dict(customer.settings._asdict()),
         "lines": [lane._asdict() for lane in customer.lanes],
-        "over_share": customer.is_over_share,
+        "at_slot_limit": customer.at_slot_limit,
     }
 
 
@@ -58,8 +58,13 @@ def overview_record(overview: Overview) -> dict[str, Any]:
     }
 
 
-def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
-    """The explanation of a document's level and position, and its earlier attempts."""
+def share_record(share: CustomerShare | None) -> dict[str, Any] | None:
+    """A customer's share of worker seconds against its fair share; None if workers did nothing."""
+    return None if share is None else share._asdict()
+
+
+def why_record(why: Why, attempts: Iterable[Attempt], share: CustomerShare | None) -> dict[str, Any]:
+    """The explanation of a document's level and position, its customer's share, and its earlier attempts."""
     document, bounds, counter, ahead = why.document, why.bounds, why.counter, why.ahead
     return {
         "id": document.id,
@@ -84,13 +89,14 @@ def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
         "start_earliest": why.start.earliest if why.start else None,
         "start_latest": why.start.latest if why.start else None,
         "no_start": why.no_start,
-        "share": None if why.share is None else why.share._asdict(),
+        "slot_use": None if why.slot_use is None else why.slot_use._asdict(),
+        "share": share_record(share),
         "attempts": [attempt._asdict() for attempt in attempts],
     }
 
 
-def live_record(view: LiveView) -> dict[str, Any]:
-    """The live view of the queue."""
+def live_record(view: LiveView, shares: Shares) -> dict[str, Any]:
+    """The live view of the queue, with the shares of its customers."""
     return {
         "at": view.at,
         "paused": None if view.paused is None else view.paused._asdict(),
@@ -99,7 +105,12 @@ def live_record(view: LiveView) -> dict[str, Any]:
         "oldest_waits": {str(level): wait for level, wait in sorted(view.oldest_waits.items())},
         "per_second": view.per_second,
         "customers": [
-            {**customer_record(busy_customer.customer), "level": busy_customer.level} for busy_customer in view.busiest
+            {
+                **customer_record(busy_customer.customer),
+                "level": busy_customer.level,
+                "share": share_record(shares.of(busy_customer.customer.name)),
+            }
+            for busy_customer in view.busiest
         ],
         "workers": [worker_record(at_work) for at_work in view.at_work],
     }

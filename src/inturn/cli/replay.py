@@ -19,7 +19,7 @@ from inturn.analysis.reports.advice import format_trial_value
 from inturn.analysis.reports.advice import summary as advice_summary
 from inturn.analysis.reports.advice import trial_rows as advice_rows
 from inturn.analysis.reports.comparison import group_waits, series_legend, summary
-from inturn.analysis.reports.scales import format_change, format_duration
+from inturn.analysis.reports.scales import format_change, format_duration, format_jain
 from inturn.cli.durations import parse_duration, parse_time
 from inturn.cli.output import WIDER_TERMINAL, Column, print_table
 from inturn.cli.policy import DURATION_SETTINGS, apply_changes, parse_thresholds
@@ -216,7 +216,7 @@ def _print_groups(session: Session, comparison: Comparison) -> None:
         *(Column(texts.text(key), number=True) for key in ("head_mean", "head_p50", "head_p95", "head_worst")),
         *(
             Column(texts.text(key), number=True, from_width=WIDER_TERMINAL)
-            for key in ("head_slowdown", "head_gap", "head_jain")
+            for key in ("head_slowdown", "head_gap", "head_jain", "head_jain_documents")
         ),
     ]
     rows = []
@@ -228,10 +228,11 @@ def _print_groups(session: Session, comparison: Comparison) -> None:
             first = (group.group, texts.number(group.customers), texts.number(group.documents))
             figures = ["-"] * 4 if waits is None else [format_duration(wait, texts) for wait in waits]
             kind = kinds[style]
-            fair = ["-"] * 3
+            fair = ["-"] * 4
             if kind is not None:
-                jain = "-" if kind.jain is None else texts.number(round(kind.jain, 3))
-                fair = [texts.number(round(kind.slowdown, 1)), format_duration(kind.longest_gap, texts), jain]
+                both = (kind.jain, kind.jain_documents)
+                indices = ["-" if index is None else format_jain(index, texts) for index in both]
+                fair = [texts.number(round(kind.slowdown, 1)), format_duration(kind.longest_gap, texts), *indices]
             rows.append((*(first if place == 0 else ("", "", "")), name, *figures, *fair))
     print_table(session.console, columns, rows)
 

@@ -27,6 +27,10 @@ COLUMNS: Final[Sequence[tuple[str, Callable[[Report, GroupReport], float | None]
     ("worst", lambda _, group: group.worst),
     ("slowdown", lambda _, group: group.slowdown),
     ("Jain", lambda report, group: group.jain if group.jain is not None else report.jain),
+    (
+        "Jain, documents",
+        lambda report, group: group.jain_documents if group.jain_documents is not None else report.jain_documents,
+    ),
     ("behind ideal", lambda _, group: group.behind_ideal),
     ("longest gap", lambda _, group: group.longest_gap),
 ]

@@ -19,7 +19,7 @@ from inturn.cli.json_output import live_record
 from inturn.cli.session import Session
 from inturn.cli.top_view import print_plain, render_screen
 from inturn.errors import StoreError
-from inturn.insights import LiveView
+from inturn.insights import LiveView, Shares
 
 REFRESH_INTERVAL_SECONDS: Final = 1.0
 REFRESH_COST_FACTOR: Final = 20
@@ -37,25 +37,25 @@ def top(
     """
     insights = session.insights
     if session.as_json:
-        session.emit(live_record(insights.live()))
+        session.emit(live_record(insights.live(), insights.shares()))
     elif once or not session.console.is_terminal:
-        print_plain(session.console, insights.live(), session.texts)
+        print_plain(session.console, insights.live(), insights.shares(), session.texts)
     else:
-        _run_live(session, insights.live)
+        _run_live(session, lambda: (insights.live(), insights.shares()))
 
 
-def _run_live(session: Session, read_view: Callable[[], LiveView]) -> None:
+def _run_live(session: Session, read_view: Callable[[], tuple[LiveView, Shares]]) -> None:
     """Refresh the screen, less often if a read is slow; an error of the store is shown and the read repeated."""
-    view, error = read_view(), ""
+    (view, shares), error = read_view(), ""
     live = Live(console=session.console, screen=True, auto_refresh=False)
     with suppress(KeyboardInterrupt), _exit_on_sigterm(), _quit_key_waiter() as quit_pressed, live:
         while True:
             began = time.monotonic()
             try:
-                view, error = read_view(), ""
+                (view, shares), error = read_view(), ""
             except StoreError as store_error:
                 error = str(store_error)
-            live.update(render_screen(session.console.size, view, session.texts, error), refresh=True)
+            live.update(render_screen(session.console.size, view, shares, session.texts, error), refresh=True)
             if quit_pressed(max(REFRESH_INTERVAL_SECONDS, REFRESH_COST_FACTOR * (time.monotonic() - began))):
                 return
 

@@ -8,29 +8,31 @@ from rich.console import Console, ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from inturn.cli.output import Column, print_details, print_table, printable
+from inturn.cli.output import WIDER_TERMINAL, Column, print_details, print_table, printable
 from inturn.i18n import Texts
-from inturn.insights import AtWork, BusyCustomer, LiveView
-from inturn.insights.explain import STATE_TEXT_KEYS
+from inturn.insights import AtWork, BusyCustomer, CustomerShare, LiveView, Shares
+from inturn.insights.explain import STATE_TEXT_KEYS, format_percent
 from inturn.model import EXPEDITED_LEVEL, SECOND, Document, DocumentState, LaneStatus, Progress
 
 MIN_LEVEL_ROWS: Final = 9
 HEADER_LINES: Final = 3
 STATES_ALWAYS_SHOWN: Final = (DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DELAYED, DocumentState.DONE)
 BAR_CHARACTER: Final = "█"
+SHARE_HEADS: Final = ("head_share", "head_fair")
+OVER_SHARE_MARK: Final = ">"
 MAX_NAME_COLUMNS: Final = 24
 """Terminal columns of a name in a list."""
 WORKER_HIGHLIGHTED_AFTER: Final = 15 * SECOND
 
 
-def render_screen(size: ConsoleDimensions, view: LiveView, texts: Texts, error: str) -> RenderableType:
+def render_screen(size: ConsoleDimensions, view: LiveView, shares: Shares, texts: Texts, error: str) -> RenderableType:
     """Render the whole screen within the terminal's size."""
     width, height = size
     levels = _levels_table(view, texts, max(8, width // 2 - 32))
     middle = Table.grid(padding=(0, 3, 0, 0), expand=True)
     middle.add_column()
     middle.add_column(ratio=1)
-    middle.add_row(levels, _customers_table(view, texts))
+    middle.add_row(levels, _customers_table(view, shares, texts, with_shares=width >= WIDER_TERMINAL))
     rows = levels.row_count + 1
     left = height - HEADER_LINES - rows - 3
     workers = _workers_table(view, texts, width, max(1, left))
@@ -39,7 +41,7 @@ def render_screen(size: ConsoleDimensions, view: LiveView, texts: Texts, error: 
     return Group(*_header(view, texts, width), middle, Text(), workers, footer)
 
 
-def print_plain(console: Console, view: LiveView, texts: Texts) -> None:
+def print_plain(console: Console, view: LiveView, shares: Shares, texts: Texts) -> None:
     """Print the view as plain tables, for a pipe."""
     print_details(console, [(texts.text("label_queue"), _describe_queue(view, texts)), *_totals(view, texts)])
     if view.waiting:
@@ -47,9 +49,13 @@ def print_plain(console: Console, view: LiveView, texts: Texts) -> None:
         columns = [Column(texts.text(key), number=True) for key in levels]
         print_table(console, columns, [(name, texts.number(n), wait) for name, n, wait in _level_rows(view, texts)])
     if view.busiest:
-        heads = ("head_customer", "head_waiting", "head_counter", "head_level_now", "head_lines")
+        heads = ("head_customer", "head_waiting", "head_counter", "head_level_now", "head_lines", *SHARE_HEADS)
         columns = [Column(texts.text(key), number=key != "head_customer", folds=True) for key in heads]
-        print_table(console, columns, [_customer_row(busy_customer, texts) for busy_customer in view.busiest])
+        rows = [
+            (*_customer_row(busy_customer, texts), *_share_cells(shares.of(busy_customer.customer.name), texts))
+            for busy_customer in view.busiest
+        ]
+        print_table(console, columns, rows)
     if view.at_work:
         workers = ("head_worker", "head_slots", "head_seen", "head_doing")
         columns = [Column(texts.text(key), folds=True) for key in workers]
@@ -115,15 +121,25 @@ def _levels_table(view: LiveView, texts: Texts, bar_width: int) -> Table:
     return table
 
 
-def _customers_table(view: LiveView, texts: Texts) -> Table:
+def _customers_table(view: LiveView, shares: Shares, texts: Texts, *, with_shares: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
     table.add_column(texts.text("head_customer"), ratio=1, min_width=8, no_wrap=True, overflow="ellipsis")
-    for key in ("head_waiting", "head_counter", "head_level", "head_lines"):
+    for key in ("head_waiting", "head_counter", "head_level", "head_lines", *(SHARE_HEADS if with_shares else ())):
         table.add_column(texts.text(key), justify="right", no_wrap=True)
     for busy_customer in view.busiest[:MIN_LEVEL_ROWS]:
         name, *rest = _customer_row(busy_customer, texts)
-        table.add_row(Text(printable(name)), *rest)
+        share = shares.of(busy_customer.customer.name)
+        cells = _share_cells(share, texts) if with_shares else ()
+        table.add_row(Text(printable(name)), *rest, *cells, style="yellow" if share and share.is_over else "")
     return table
+
+
+def _share_cells(share: CustomerShare | None, texts: Texts) -> tuple[str, str]:
+    """List the actual share of worker time, marked if it is over the fair share, and the fair share."""
+    if share is None:
+        return "-", "-"
+    mark = f"{OVER_SHARE_MARK} " if share.is_over else ""
+    return mark + format_percent(share.received, texts), format_percent(share.due, texts)
 
 
 def _customer_row(busiest: BusyCustomer, texts: Texts) -> tuple[str, ...]:

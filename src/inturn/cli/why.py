@@ -19,10 +19,11 @@ def why(session: Session, id: Annotated[str, typer.Argument(help="The document's
     """
     why = session.insights.why(id)
     attempts = session.queue.attempts(why.document.id)
+    share = session.insights.shares().of(why.document.customer)
     if session.as_json:
-        session.emit(why_record(why, attempts))
+        session.emit(why_record(why, attempts, share))
         return
-    print_details(session.console, explain(why, session.texts))
+    print_details(session.console, explain(why, session.texts, share))
     if attempts:
         _print_attempts(session, attempts)
 

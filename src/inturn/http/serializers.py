@@ -46,11 +46,11 @@ def serialize_document(document: Document, caller: Caller) -> schemas.Document:
     )
 
 
-def serialize_why(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
-    """Serialize the explanation of a document's position."""
+def serialize_why(why: Why, caller: Caller, texts: Texts, share: CustomerShare | None) -> schemas.Why:
+    """Serialize the explanation of a document's position; the share of its customer is for operators."""
     place, ahead = why.place, None
     if caller.sees_all:
-        sentence = " ".join(f"{label}: {words.removesuffix('.')}." for label, words in explain(why, texts))
+        sentence = " ".join(f"{label}: {words.removesuffix('.')}." for label, words in explain(why, texts, share))
         ahead = None if why.ahead is None else schemas.Ahead(**why.ahead._asdict())
     else:
         place = None if place is None else round_up_position(place)
@@ -70,7 +70,8 @@ def serialize_why(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
         no_place=None if why.no_place is None else str(why.no_place),
         start=None if why.start is None else schemas.Span(**why.start._asdict()),
         no_start=None if why.no_start is None else str(why.no_start),
-        share=schemas.ShareUse(**why.share._asdict()) if why.share is not None and caller.sees_all else None,
+        slot_use=schemas.SlotUse(**why.slot_use._asdict()) if why.slot_use is not None and caller.sees_all else None,
+        share=serialize_share(share) if caller.sees_all else None,
         sentence=sentence,
     )
 

@@ -27,7 +27,7 @@ from inturn.insights.views import (
     NoPlace,
     NoStart,
     Overview,
-    ShareUse,
+    SlotUse,
     Span,
     Why,
 )
@@ -54,8 +54,8 @@ __all__ = [
     "NoStart",
     "Overview",
     "ShareMeter",
-    "ShareUse",
     "Shares",
+    "SlotUse",
     "SortBy",
     "Span",
     "Timeline",

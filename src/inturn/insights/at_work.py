@@ -1,4 +1,4 @@
-"""Tell documents that a worker's slots process from those that the worker has claimed ahead."""
+"""Separate documents that a worker's slots process from those that the worker has claimed ahead."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -5,7 +5,16 @@ from dataclasses import replace
 from typing import Final
 
 from inturn.i18n import Texts
-from inturn.insights import MIN_FINISHES, THROUGHPUT_WINDOW, ClosedBy, NoPlace, NoStart, Why
+from inturn.insights import (
+    MIN_FINISHES,
+    SHARE_WINDOW,
+    THROUGHPUT_WINDOW,
+    ClosedBy,
+    CustomerShare,
+    NoPlace,
+    NoStart,
+    Why,
+)
 from inturn.model import DocumentState
 from inturn.policy.position import Ahead
 
@@ -27,8 +36,11 @@ CLOSED_BY_TEXT_KEYS: Final = {
 }
 
 
-def explain(why: Why, texts: Texts) -> Iterator[tuple[str, str]]:
-    """Yield labels and sentences, from what the document is to when it should start."""
+def explain(why: Why, texts: Texts, share: CustomerShare | None = None) -> Iterator[tuple[str, str]]:
+    """Yield labels and sentences, from what the document is to when it should start.
+
+    `share` is its customer's share of worker seconds, where workers did any.
+    """
     document = why.document
     yield texts.text("label_document"), f"{document.id} ({document.spec.name})"
     yield texts.text("label_customer"), document.customer
@@ -41,12 +53,30 @@ def explain(why: Why, texts: Texts) -> Iterator[tuple[str, str]]:
     if document.state is not DocumentState.WAITING:
         return
     yield texts.text("label_line"), _lane(why, texts)
+    if share is not None:
+        yield texts.text("label_share"), describe_share(share, texts)
     if why.ahead is not None:
         yield texts.text("label_before"), _ahead(why.ahead, texts)
     if why.no_place is NoPlace.MOVED:
         yield texts.text("label_before"), texts.text("moved")
     else:
         yield texts.text("label_start"), _start(why, texts)
+
+
+def describe_share(share: CustomerShare | None, texts: Texts) -> str:
+    """Describe a customer's actual share against its fair share; None if workers did nothing."""
+    window = texts.duration(SHARE_WINDOW)
+    if share is None:
+        return texts.text("share_none", window=window)
+    received, due = format_percent(share.received, texts), format_percent(share.due, texts)
+    shares = texts.text("share_now", received=received, due=due, time=texts.duration(share.worked), window=window)
+    documents = texts.text("share_documents", n=share.documents)
+    return f"{shares}; {documents}. {texts.text('share_over') if share.is_over else ''}".strip()
+
+
+def format_percent(part: float, texts: Texts) -> str:
+    """Format a part of 1 in percent."""
+    return f"{texts.number(round(part * 100, 1))} %"
 
 
 def _state(why: Why, texts: Texts) -> str:
@@ -83,8 +113,8 @@ def _lane(why: Why, texts: Texts) -> str:
 
 
 def _closed_by(closed_by: ClosedBy, why: Why, texts: Texts) -> str:
-    if closed_by is ClosedBy.SHARE and why.share is not None:
-        return texts.text("closed_by_share", customer=why.document.customer, **why.share._asdict())
+    if closed_by is ClosedBy.SHARE and why.slot_use is not None:
+        return texts.text("closed_by_share", customer=why.document.customer, **why.slot_use._asdict())
     return texts.text(CLOSED_BY_TEXT_KEYS[closed_by])
 
 

@@ -18,7 +18,7 @@ class ClosedBy(StrEnum):
     CAP = "cap"
     RATE = "rate"
     SHARE = "share"
-    """The customer holds its share of the slots while other customers come (`inturn.policy.share`)."""
+    """The customer holds its share of the slots while other customers come (`inturn.policy.slot_share`)."""
 
 
 class NoPlace(StrEnum):
@@ -65,7 +65,7 @@ class CounterStatus(NamedTuple):
     resets_after: int
 
 
-class ShareUse(NamedTuple):
+class SlotUse(NamedTuple):
     """The running documents of a customer that holds its share, and the live slots of all workers."""
 
     running: int
@@ -86,7 +86,7 @@ class Why:
     no_place: NoPlace | None
     start: Span | None
     no_start: NoStart | None
-    share: ShareUse | None = None
+    slot_use: SlotUse | None = None
     """Set while the share closes the lane, if workers are alive."""
 
     @property

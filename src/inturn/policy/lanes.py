@@ -28,14 +28,14 @@ class CustomerLanes(Generic[LaneT]):
     rate_closed_until: int | None = None
     lanes: dict[int, LaneT] = field(default_factory=dict)
     work: CustomerWork = field(default_factory=CustomerWork)
-    is_over_share: bool = False
-    """Whether it holds its share of the slots while others come (`inturn.policy.share`)."""
+    at_slot_limit: bool = False
+    """Whether it holds its share of the slots while others come (`inturn.policy.slot_share`)."""
 
     @property
     def is_open(self) -> bool:
         """Whether its documents may be started now: no pause, cap, rate limit or share closes it."""
         settings = self.settings
-        if self.is_over_share:
+        if self.at_slot_limit:
             return False
         if settings is DEFAULT_SETTINGS:
             return True
@@ -128,11 +128,11 @@ class LaneTracker(Generic[LaneT]):
         for name, was_closed in list(shares.at_limit.items()):
             customer = self._find_customer(name)
             is_at_limit = limit is not None and customer.work.in_flight >= limit
-            customer.is_over_share = is_at_limit and is_contended
-            if customer.is_over_share is not was_closed:
+            customer.at_slot_limit = is_at_limit and is_contended
+            if customer.at_slot_limit is not was_closed:
                 self.open_or_close(customer)
             if is_at_limit:
-                shares.at_limit[name] = customer.is_over_share
+                shares.at_limit[name] = customer.at_slot_limit
             else:
                 del shares.at_limit[name]
 

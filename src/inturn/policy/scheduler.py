@@ -14,7 +14,7 @@ level is the virtual time of the lane last taken as its lowest.
 - Every `overdue_every`-th document goes to a level whose oldest head has waited `overdue_after` or longer. Overdue
   levels take this slot by rotation. Every tenth use by a level goes to its longest waiting head, not its lowest lane.
 - No customer holds more than `max_share` of the live slots while documents of other customers are started too
-  (`inturn.policy.share`): running documents are not taken away, so no order alone keeps slots free for them.
+  (`inturn.policy.slot_share`): running documents are not taken away, so no order alone keeps slots free for them.
 
 `Scheduler` works on the lanes it is given. The memory store gives it all lanes. SQL stores load those that one
 claim can reach: for k documents, the k lowest open lanes and the k longest waiting heads of each
@@ -28,7 +28,7 @@ from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from inturn.errors import InvalidInputError
 from inturn.model import EXPEDITED_LEVEL, MAX_TIME, SECOND, clean_number
-from inturn.policy.share import Shares
+from inturn.policy.slot_share import SlotShares
 
 VIRTUAL_TIME_UNIT: Final = 1_000_000
 """Virtual time of a document of cost 1 at weight 1, and of a second of worker time."""
@@ -239,7 +239,7 @@ class Scheduler(Generic[LaneT]):
         """Expected worker time for a document of cost 1 of a customer of whom nothing is known."""
         self.last_charge: int | None = None
         """The charge of the last document taken, to be stored with it; None if runs are not tracked."""
-        self.shares = Shares()
+        self.shares = SlotShares()
         self._tick = 0
 
     def set_policy(self, policy: TurnPolicy) -> None:

@@ -7,7 +7,7 @@ from inturn.analysis.compare import MIN_CHANGE_SECONDS, Comparison, Contradictio
 from inturn.analysis.history import DAY
 from inturn.analysis.reports.charts import Axes, Chart, Row, Series, bar_chart, change_chart, line_chart
 from inturn.analysis.reports.html_page import MAX_TABLE_ROWS, Cell, Page, figure, paragraph, render_page, section, table
-from inturn.analysis.reports.scales import format_change, format_duration, linear_scale, log_duration_scale
+from inturn.analysis.reports.scales import format_change, format_duration, format_jain, linear_scale, log_duration_scale
 from inturn.i18n import Texts
 from inturn.model import SECOND
 
@@ -196,15 +196,15 @@ def _group_table(comparison: Comparison, texts: Texts) -> str:
 
 
 def _fairness_table(comparison: Comparison, texts: Texts) -> str:
-    keys = ("head_slowdown", "head_behind", "head_gap", "head_jain")
+    keys = ("head_slowdown", "head_behind", "head_gap", "head_jain", "head_jain_documents")
     rows: list[Sequence[Cell | str]] = []
     for group in comparison.groups:
         kinds = [group.current_fairness, group.proposed_fairness]
         for (_, name), kind in zip(series_legend(comparison, texts)[1:], kinds, strict=False):
-            jain = "–" if kind.jain is None else texts.number(round(kind.jain, 3))  # noqa: RUF001 - no figure
+            indices = [format_jain(index, texts) for index in (kind.jain, kind.jain_documents)]
             slowdown = texts.number(round(kind.slowdown, 1))
             waits = (format_duration(kind.behind_ideal, texts), format_duration(kind.longest_gap, texts))
-            rows.append([group.group, Cell(name, "word"), slowdown, *waits, jain])
+            rows.append([group.group, Cell(name, "word"), slowdown, *waits, *indices])
     headings = [texts.text("head_group"), texts.text("head_played"), *(texts.text(key) for key in keys)]
     return table(texts.text("replay_fairness"), headings, rows)
 

@@ -7,8 +7,9 @@ from inturn.analysis.fairness import CustomerFairness, FairnessReport
 from inturn.analysis.forecast_accuracy import ForecastAccuracy
 from inturn.analysis.reports.charts import Chart, Row, bar_chart
 from inturn.analysis.reports.html_page import MAX_TABLE_ROWS, Cell, Page, figure, paragraph, render_page, section, table
-from inturn.analysis.reports.scales import format_duration, linear_scale, log_duration_scale
+from inturn.analysis.reports.scales import format_duration, format_jain, linear_scale, log_duration_scale
 from inturn.i18n import Texts
+from inturn.insights.explain import format_percent
 from inturn.model import SECOND
 
 MAX_CHART_CUSTOMERS: Final = 15
@@ -49,6 +50,9 @@ def summary(report: FairnessReport, texts: Texts) -> list[str]:
     ]
     if report.is_cut:
         said.append(texts.text("replay_cut"))
+    if report.jain is not None:
+        seconds, documents = format_jain(report.jain, texts), format_jain(report.jain_documents, texts)
+        said.append(texts.text("report_jain", seconds=seconds, documents=documents))
     if report.crowded:
         return [*said, texts.text("report_crowded", time=texts.duration(round(report.crowded * SECOND)))]
     return [*said, texts.text("report_nobody")]
@@ -68,7 +72,7 @@ def describe_forecasts(starts: ForecastAccuracy | None, texts: Texts) -> list[st
 
 def format_share(value: float | None, texts: Texts) -> str:
     """A part of 1 in percent."""
-    return "–" if value is None else f"{texts.number(round(value * 100, 1))} %"  # noqa: RUF001 - no figure
+    return "–" if value is None else format_percent(value, texts)  # noqa: RUF001 - no figure
 
 
 def _charts(report: FairnessReport, texts: Texts) -> list[Chart]:

@@ -17,6 +17,11 @@ class Scale(NamedTuple):
     ticks: Sequence[float]
 
 
+def format_jain(index: float | None, texts: Texts) -> str:
+    """Format Jain's index; a dash where no two customers had a backlog."""
+    return "–" if index is None else texts.number(round(index, 3))  # noqa: RUF001 - no figure
+
+
 def linear_scale(highest: float) -> Scale:
     """The same way for every step, up to the next round number."""
     step = _tick_step(highest)

@@ -135,7 +135,7 @@ def serialize_customer(customer: Customer, context: CustomerContext, oldest_wait
         cap=settings.cap,
         rate=None if settings.rate is None else schemas.Rate(**settings.rate._asdict()),
         paused=settings.paused,
-        over_share=customer.is_over_share,
+        at_slot_limit=customer.at_slot_limit,
         keep=settings.keep,
         share=None if context.shares is None else serialize_share(context.shares.of(customer.name)),
         waits=None if waits is None else schemas.WaitPercentiles(**waits._asdict()),

@@ -189,7 +189,8 @@ def expedite(id: DocumentId, scope: WriteScope) -> schemas.Document:
 def why(id: DocumentId, request: Request, scope: ReadScope) -> schemas.Why:
     """Explain a document's position and estimated start, as data and in the caller's language."""
     texts = Texts(negotiate_language(request.headers.get("accept-language")))
-    return serialize_why(scope.why(id), scope.caller, texts)
+    why = scope.why(id)
+    return serialize_why(why, scope.caller, texts, scope.app_state.shares.of(why.document.customer))
 
 
 @router.get("/documents/{id}/timeline", operation_id="getDocumentTimeline", responses=ErrorResponses.of(422))

@@ -84,7 +84,7 @@ def _serialize_busy_customer(entry: BusyCustomer, shares: WorkerShares) -> schem
         waiting=customer.waiting,
         running=customer.running,
         paused=customer.settings.paused,
-        over_share=customer.is_over_share,
+        at_slot_limit=customer.at_slot_limit,
         lines={lane.level: lane.waiting for lane in customer.lanes},
         share=serialize_share(shares.of(customer.name)),
     )

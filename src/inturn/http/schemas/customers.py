@@ -30,7 +30,7 @@ class Customer(BaseModel):
     cap: int | None
     rate: Rate | None
     paused: bool
-    over_share: bool = Field(description="Closed: it holds its share of the slots while other customers come.")
+    at_slot_limit: bool = Field(description="Closed: it holds its share of the slots while other customers come.")
     keep: int | None
     share: Share | None = Field(description="For operators; otherwise null.")
     waits: WaitPercentiles | None = Field(

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from inturn.http.schemas.common import Counter, Id, InputTime, Name, Span, State, StrictModel, Time
+from inturn.http.schemas.common import Counter, Id, InputTime, Name, Share, Span, State, StrictModel, Time
 from inturn.model import MAX_METADATA_LENGTH
 
 
@@ -118,7 +118,7 @@ class Bounds(BaseModel):
     not_below: int | None
 
 
-class ShareUse(BaseModel):
+class SlotUse(BaseModel):
     """The running documents of a customer, and the live slots of all workers."""
 
     running: int
@@ -143,7 +143,8 @@ class Why(BaseModel):
     no_place: str | None
     start: Span | None
     no_start: str | None
-    share: ShareUse | None = Field(description="For operators, while the lane is closed by `share`; otherwise null.")
+    slot_use: SlotUse | None = Field(description="For operators, while the lane is closed by `share`; otherwise null.")
+    share: Share | None = Field(description="Its customer's share of worker seconds, for operators; otherwise null.")
     sentence: str = Field(description="The same in the caller's language (Accept-Language: en, de, es, pl or pt).")
 
 

@@ -31,7 +31,7 @@ class BusyCustomer(BaseModel):
     waiting: int
     running: int
     paused: bool
-    over_share: bool = Field(description="Closed: it holds its share of the slots while other customers come.")
+    at_slot_limit: bool = Field(description="Closed: it holds its share of the slots while other customers come.")
     lines: dict[int, int] = Field(description="Waiting documents by level.")
     share: Share
 

@@ -34,6 +34,16 @@ export function percent(part, digits = 1) {
   return getFormatter(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(part);
 }
 
+/** Format Jain's index; null where no two customers had a backlog. */
+export function jainText(index) {
+  return index === null ? "–" : roundedNumber(index);
+}
+
+/** Format a share of worker time: always one decimal, so that shares below each other compare. */
+export function sharePercent(part) {
+  return part === null ? "–" : getFormatter(Intl.NumberFormat, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(part);
+}
+
 export function time(at) {
   return getFormatter(Intl.DateTimeFormat, { dateStyle: "medium", timeStyle: "medium" }).format(at / 1_000);
 }

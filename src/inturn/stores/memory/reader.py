@@ -79,7 +79,7 @@ def customer_view(row: CustomerRow) -> Customer:
     """Return the immutable view of a customer."""
     count, updated_at = (None, None) if row.counter is None else row.counter
     return Customer(
-        row.name, count, updated_at, row.settings, row.running, row.lane_statuses(), is_over_share=row.is_over_share
+        row.name, count, updated_at, row.settings, row.running, row.lane_statuses(), at_slot_limit=row.at_slot_limit
     )
 
 

@@ -20,7 +20,7 @@ from inturn.model import (
 )
 from inturn.policy import Counter, Policy
 from inturn.policy.scheduler import LEVELS, VirtualTime
-from inturn.policy.share import Shares
+from inturn.policy.slot_share import SlotShares
 from inturn.store import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import CustomerRow, Row
@@ -160,9 +160,9 @@ def _read_scheduler(lanes: Lanes, data: list[Any]) -> None:
     scheduler.next_stamp, scheduler.dispatched, scheduler.rotation, levels, *work = data
     if work:  # older backups have none
         scheduler.mean_unit_time, (last_customer, contended_at, at_limit) = work
-        scheduler.shares = Shares(0, last_customer, contended_at, at_limit)
+        scheduler.shares = SlotShares(0, last_customer, contended_at, at_limit)
         for name, is_closed in at_limit.items():
-            lanes.customer(name).is_over_share = is_closed
+            lanes.customer(name).at_slot_limit = is_closed
     for number, (turn, stamp, max_turn, overdue_uses) in zip(LEVELS, levels, strict=True):
         level = scheduler.levels[number]
         level.virtual_time, level.max_turn, level.overdue_uses = VirtualTime(turn, stamp), max_turn, overdue_uses

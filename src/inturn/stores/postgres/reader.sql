@@ -136,11 +136,14 @@ SELECT
     (SELECT count(*) FROM running);
 
 -- name: work_between
+-- Documents are read one by one: without statistics, or with old ones, a join could be planned to read all of them.
 WITH ended_attempt AS (
     SELECT
         customer, CASE state WHEN 'done' THEN 'finished' ELSE state END AS ended, ended.finished_at AS ended_at,
         began_at, worked
-    FROM ended JOIN document ON document.seq = ended.seq
+    FROM ended CROSS JOIN LATERAL (
+        SELECT customer, state, started_at, began_at, worked FROM document WHERE document.seq = ended.seq OFFSET 0
+    ) AS own
     WHERE ended.finished_at >= %(since)s AND state IN ('done', 'failed') AND began_at >= started_at
     UNION ALL
     SELECT customer, ended, ended_at, began_at, worked FROM attempt

@@ -370,8 +370,8 @@ class ClaimWindow:
         """Read these customers' limits, and all lanes of those that have any."""
         new = [owner for owner in owners if owner not in self.customers]
         for owner in new:
-            is_over_share = self.scheduler.shares.at_limit.get(str(owner), False)
-            self.customers[owner] = CustomerLanes(str(owner), is_over_share=is_over_share)
+            at_slot_limit = self.scheduler.shares.at_limit.get(str(owner), False)
+            self.customers[owner] = CustomerLanes(str(owner), at_slot_limit=at_slot_limit)
         if not new or not self._queue.has_limits:
             return
         limited = self._queries.fetch_many("limits_of", ("customer",), [(owner,) for owner in new])

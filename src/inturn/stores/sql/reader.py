@@ -8,7 +8,7 @@ from inturn.errors import NotFoundError
 from inturn.model import Customer, Document, DocumentState, LaneStatus, ResultFile, Worker, report_from_json
 from inturn.policy import TurnPolicy
 from inturn.policy.scheduler import LEVELS, Head
-from inturn.policy.share import Shares
+from inturn.policy.slot_share import SlotShares
 from inturn.store import (
     MAX_STORED_ATTEMPTS,
     Attempt,
@@ -191,7 +191,7 @@ class QueueReader:
                 running.get(row[0], 0),
                 limits.get(row[0]),
                 waiting.get(row[0], []),
-                is_over_share=at_limit.get(str(row[0]), False),
+                at_slot_limit=at_limit.get(str(row[0]), False),
             )
             for row in rows
         ]
@@ -261,17 +261,17 @@ class QueueReader:
         times.append(self._shares(turns).opens_at(turns.share_idle_after))
         return min((at for at in times if at is not None), default=None)
 
-    def _shares(self, policy: TurnPolicy) -> Shares:
+    def _shares(self, policy: TurnPolicy) -> SlotShares:
         return scheduler_from_json(policy, self.queries.read_queue().scheduler_state).shares
 
 
 def _customer_from_row(
-    row: Row, running: int, limits: Row | None, waiting: list[tuple[int, int]], *, is_over_share: bool
+    row: Row, running: int, limits: Row | None, waiting: list[tuple[int, int]], *, at_slot_limit: bool
 ) -> Customer:
     _, name, count, updated_at, text = row
     settings = parse_settings(text)
     is_rated = limits is not None and limits[4] is not None and parse_settings(limits[1]).rate == settings.rate
     is_below_cap = settings.cap is None or running < settings.cap
-    is_open = not settings.paused and not is_rated and is_below_cap and not is_over_share
+    is_open = not settings.paused and not is_rated and is_below_cap and not at_slot_limit
     lanes = tuple(LaneStatus(level, n, is_open) for level, n in waiting)
-    return Customer(name, count, updated_at, settings, running, lanes, is_over_share=is_over_share)
+    return Customer(name, count, updated_at, settings, running, lanes, at_slot_limit=at_slot_limit)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from inturn.policy import TurnPolicy
 from inturn.policy.scheduler import LEVELS, LaneT, Level, Scheduler, VirtualTime
-from inturn.policy.share import Shares
+from inturn.policy.slot_share import SlotShares
 
 INITIAL_STATE: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS], None, [None, None, {}]])
 """The state of a new queue."""
@@ -27,7 +27,7 @@ def scheduler_from_json(policy: TurnPolicy, text: str) -> Scheduler[Any]:
     scheduler.next_stamp, scheduler.dispatched, scheduler.rotation = next_stamp, dispatched, rotation
     if work:  # a state of an older version has none
         scheduler.mean_unit_time, shares = work
-        scheduler.shares = Shares(0, *shares)
+        scheduler.shares = SlotShares(0, *shares)
     return scheduler
 
 

@@ -148,7 +148,7 @@ class TestShares:
         report_slots(harness, 8)
         flood_beside_another(harness)
         assert harness.claim_customers(20).count("flood") == 7
-        assert harness.store.customer("flood").is_over_share
+        assert harness.store.customer("flood").at_slot_limit
         harness.submit("newcomer")
         assert harness.claim_customers(20) == ["newcomer"]
 

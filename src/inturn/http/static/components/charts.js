@@ -174,15 +174,15 @@ export function levelBars({ hrefOf }) {
   };
 }
 
-/** Two bars to compare, such as the share received above the share due. */
+/** Two bars to compare, such as what is above what was. */
 export function pairBar() {
   const first = el("span", { class: "pair-first" });
   const second = el("span", { class: "pair-second" });
   return {
     node: el("span", { class: "pair", "aria-hidden": "true" }, first, second),
-    update(received, due) {
-      first.style.setProperty("--part", String(Math.min(1, received ?? 0)));
-      second.style.setProperty("--part", String(Math.min(1, due ?? 0)));
+    update(one, other) {
+      first.style.setProperty("--part", String(Math.min(1, one ?? 0)));
+      second.style.setProperty("--part", String(Math.min(1, other ?? 0)));
     },
   };
 }

@@ -3,22 +3,24 @@
 import { get } from "../api.js";
 import { autoRefresh } from "../auto_refresh.js";
 import { el, fill, reconcileChildren, setProp, setText } from "../dom.js";
-import { countdown, duration, durationInWords, number, percent, time } from "../format.js";
+import { countdown, duration, durationInWords, number, sharePercent, time } from "../format.js";
 import { t } from "../i18n.js";
 import { check } from "../priority.js";
 import { pageUrl } from "../routes.js";
 import { mayOperate, seesAll } from "../session.js";
 import { levelBadge, levelClass, updateLevelBadge } from "../components/badges.js";
-import { pairBar } from "../components/charts.js";
 import { counterChart } from "../components/counter_chart.js";
 import { panel } from "../components/panel.js";
 import { banner, emptyState } from "../components/placeholders.js";
 import { relativeTime, updateRelativeTime } from "../components/relative_time.js";
+import { largestShare, shareBar } from "../components/share_bar.js";
 import { table } from "../components/table.js";
 import { actionButtons } from "./customer/actions.js";
 import { fetchHistory, mergeHistory } from "./customer/history.js";
 
+const SECOND = 1_000_000;
 const PREDICTED_DOCUMENTS = 24;
+const BAR_HEADROOM = 1.25;
 const GLOBAL_EVENT_KINDS = new Set(["policy_set", "queue_paused", "queue_resumed"]);
 
 export async function mount(view) {
@@ -146,13 +148,13 @@ function describeLevels(checks) {
 /** What keeps the customer's waiting documents from starting, if it is worth a banner. */
 function closedBy(customer) {
   if (customer.paused) return "pause";
-  return customer.over_share && customer.waiting > 0 ? "share" : null;
+  return customer.at_slot_limit && customer.waiting > 0 ? "share" : null;
 }
 
 function closedBanner(customer) {
   const reason = closedBy(customer);
   if (reason === null) return null;
-  return reason === "pause" ? banner(t("customer.is_paused_text"), { kind: "warn" }) : banner(t("customer.is_over_share_text"));
+  return reason === "pause" ? banner(t("customer.is_paused_text"), { kind: "warn" }) : banner(t("customer.at_slot_limit_text"));
 }
 
 class LanesPanel {
@@ -195,22 +197,26 @@ function updateLaneBar(node, row) {
 class WaitsPanel {
   constructor() {
     this.waits = definitionList(["p50", "p95", "p99"].map((percentile) => [percentile, percentile]));
-    this.bar = pairBar();
-    this.share = definitionList([["received", t("customer.received")], ["due", t("customer.due")]]);
+    this.bar = shareBar();
+    this.over = el("span", { class: "badge share-over" }, t("customer.at_slot_limit"));
+    this.overHint = el("p", { class: "share-over-hint" }, t("customer.over_share_hint"));
+    this.share = definitionList(["received", "due", "worker_time", "share_documents"].map((name) => [name, t(`customer.${name}`)]));
     this.isShared = seesAll();
-    const share = this.isShared && el("div", { class: "customer-share" }, el("h3", {}, t("customer.share")), el("p", { class: "muted" }, t("customer.share_hint")), this.bar.node, this.share.node);
+    const share = this.isShared && el("div", { class: "customer-share" }, el("h3", {}, t("customer.share"), " ", this.over), el("p", { class: "muted" }, t("customer.share_hint")), this.overHint, this.bar.node, this.share.node);
     this.node = panel(t(this.isShared ? "customer.waits_and_share" : "customer.waits"), {}, el("p", { class: "muted customer-hint" }, t("customer.waits_hint")), this.waits.node, share);
   }
 
   update(customer) {
     for (const percentile of ["p50", "p95", "p99"]) this.waits.set(percentile, customer.waits === null ? "–" : duration(customer.waits[percentile]));
     if (!this.isShared) return;
-    const { received, due } = customer.share;
-    const most = Math.max(0.001, received ?? 0, due ?? 0);
-    this.bar.update((received ?? 0) / most, (due ?? 0) / most);
-    this.bar.node.hidden = !received && !due;
-    this.share.set("received", received === null ? "–" : percent(received, 2));
-    this.share.set("due", due === null ? t("customer.nothing_due") : percent(due, 2));
+    const { share } = customer;
+    this.bar.update(share, largestShare([share]) * BAR_HEADROOM);
+    this.bar.node.hidden = !share.received && !share.due;
+    this.over.hidden = this.overHint.hidden = !share.is_over;
+    this.share.set("received", sharePercent(share.received));
+    this.share.set("due", sharePercent(share.due));
+    this.share.set("worker_time", duration(share.worker_seconds * SECOND));
+    this.share.set("share_documents", number(share.documents));
   }
 }
 

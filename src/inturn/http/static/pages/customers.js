@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { autoRefresh } from "../auto_refresh.js";
 import { el, fill, setProp, setText } from "../dom.js";
-import { countdown, duration, number, percent, time } from "../format.js";
+import { countdown, duration, number, sharePercent, time } from "../format.js";
 import { t } from "../i18n.js";
 import { pageUrl } from "../routes.js";
 import { levelBadge, updateLevelBadge } from "../components/badges.js";
@@ -147,7 +147,7 @@ function sortOf(query) {
 
 function columns(clock) {
   return [
-    { key: "name", label: t("customers.head_name"), sortable: true, value: (row) => `${row.display_name} ${row.paused} ${row.over_share}`, cell: nameCell },
+    { key: "name", label: t("customers.head_name"), sortable: true, value: (row) => `${row.display_name} ${row.paused} ${row.at_slot_limit}`, cell: nameCell },
     { key: "level", label: t("customers.head_level"), sortable: true, value: (row) => row.level, cell: (row) => levelBadge(row.level), update: (node, row) => updateLevelBadge(node, row.level) },
     { key: "counter", label: t("customers.head_counter"), align: "end", className: "from-tablet", value: (row) => (row.counter === null ? "–" : number(row.isReset ? 0 : row.counter.count)) },
     { key: "updated", label: t("customers.head_reset"), sortable: true, align: "end", value: (row) => row.counter?.resets_after ?? null, cell: (row) => clock(row, el("time", { class: "customers-clock" })), update: (node, row) => clock(row, node) },
@@ -168,16 +168,12 @@ function nameCell(row) {
     el("bdi", { class: "dotted", title: shown }, shown),
     row.display_name !== null && el("bdi", { class: "dotted muted" }, row.customer),
     row.paused && el("span", { class: "badge state-delayed" }, t("customers.is_paused")),
-    row.over_share && !row.paused && el("span", { class: "badge state-waiting" }, t("customers.is_over_share")),
+    row.at_slot_limit && !row.paused && el("span", { class: "badge state-waiting" }, t("customers.at_slot_limit")),
   );
 }
 
 function shareText({ share }) {
   return share === null ? "–" : t("customers.of_due", { received: sharePercent(share.received), due: sharePercent(share.due) });
-}
-
-function sharePercent(share) {
-  return share === null ? "–" : percent(share, share < 0.001 ? 3 : 1);
 }
 
 function limitsText(row) {

@@ -3,17 +3,19 @@
 import { get } from "../api.js";
 import { autoRefresh } from "../auto_refresh.js";
 import { el, fill, reconcileChildren, setProp, setText } from "../dom.js";
-import { ago, duration, durationInWords, number, percent, roundedNumber } from "../format.js";
+import { ago, duration, durationInWords, number, percent, roundedNumber, sharePercent } from "../format.js";
 import { t } from "../i18n.js";
 import { pageUrl } from "../routes.js";
 import { levelBadge, levelClass, updateLevelBadge } from "../components/badges.js";
-import { levelBars, lineChart, pairBar } from "../components/charts.js";
+import { levelBars, lineChart } from "../components/charts.js";
 import { searchField } from "../components/fields.js";
 import { card, panel } from "../components/panel.js";
 import { banner, emptyState } from "../components/placeholders.js";
+import { largestShare, shareBar } from "../components/share_bar.js";
 import { stackedBar, updateStackedBar } from "../components/stacked_bar.js";
 import { table } from "../components/table.js";
 
+const SECOND = 1_000_000;
 const HISTORY_POINTS = 120;
 const MAX_DOCUMENTS_PER_WORKER = 4;
 const WORKER_SILENT_MICROSECONDS = 60_000_000;
@@ -126,23 +128,27 @@ class Levels {
 class SharesList {
   constructor() {
     this.list = el("ul", { class: "shares" });
-    this.none = el("p", { class: "muted" }, t("overview.no_starts_lately"));
-    const legend = el("ul", { class: "legend" }, el("li", { class: "series-a" }, t("overview.received")), el("li", { class: "series-due" }, t("overview.due")));
+    this.none = el("p", { class: "muted" }, t("overview.no_work_lately"));
+    const legend = el("ul", { class: "legend" }, el("li", { class: "series-a" }, t("overview.received")), el("li", { class: "legend-mark" }, t("overview.due")));
     this.node = panel(t("overview.shares"), { actions: legend, hint: t("overview.shares_hint") }, this.none, this.list);
   }
 
   update(overview) {
     const rows = overview.top_customers;
-    const most = Math.max(0.01, ...rows.flatMap((row) => [row.received, row.due ?? 0]));
+    const most = largestShare(rows);
     const update = (node, row) => {
-      node.bar.update(row.received / most, (row.due ?? 0) / most);
-      setText(node.numbers, t("overview.of_due", { received: percent(row.received), due: row.due === null ? "–" : percent(row.due) }));
+      node.bar.update(row, most);
+      setText(node.numbers, t("overview.of_due", { received: sharePercent(row.received), due: sharePercent(row.due) }));
+      setText(node.used, t("overview.share_used", { time: duration(row.worker_seconds * SECOND), n: row.documents }));
+      setProp(node.over, "hidden", !row.is_over);
     };
     const make = (row) => {
-      const bar = pairBar();
+      const bar = shareBar();
       const numbers = el("span", { class: "share-numbers" });
-      const node = el("li", {}, el("a", { class: "share", href: pageUrl("customer", { name: row.customer }) }, el("span", { class: "share-name" }, row.customer), bar.node, numbers));
-      Object.assign(node, { bar, numbers });
+      const used = el("span", { class: "share-used" });
+      const over = el("span", { class: "badge share-over", title: t("overview.over_share_hint") }, t("overview.at_slot_limit"));
+      const link = el("a", { class: "share", href: pageUrl("customer", { name: row.customer }) }, el("bdi", { class: "share-name" }, row.customer), used, bar.node, numbers, over);
+      const node = Object.assign(el("li", {}, link), { bar, numbers, used, over });
       update(node, row);
       return node;
     };
@@ -274,7 +280,7 @@ class Customers {
     if (q === "") this.#searchResults = null;
     else {
       const page = await get("/v1/customers", { query: { text: q, limit: 50 }, signal: this.#view.signal });
-      this.#searchResults = page.customers.map((customer) => ({ ...customer, lines: Object.fromEntries(customer.lines.map((lane) => [lane.level, lane.waiting])), share: { received: null, due: null } }));
+      this.#searchResults = page.customers.map((customer) => ({ ...customer, lines: Object.fromEntries(customer.lines.map((lane) => [lane.level, lane.waiting])) }));
     }
     this.#draw();
   }
@@ -317,19 +323,19 @@ function columns() {
       key: "waiting",
       label: t("overview.head_waiting"),
       sortable: true,
-      value: (row) => `${row.waiting} ${row.most} ${row.paused} ${row.over_share} ${JSON.stringify(row.lines)}`,
+      value: (row) => `${row.waiting} ${row.most} ${row.paused} ${row.at_slot_limit} ${JSON.stringify(row.lines)}`,
       cell: (row) => withClosedTitle(stackedBar(row), row),
       update: (node, row) => withClosedTitle(updateStackedBar(node, row), row),
       className: "cell-bar",
     },
     { key: "running", label: t("overview.head_running"), sortable: true, align: "end", className: "wide-only", value: (row) => number(row.running) },
-    { key: "share", label: t("overview.head_share"), sortable: true, align: "end", className: "wide-only", value: (row) => (row.share.received === null ? "–" : percent(row.share.received)) },
-    { key: "due", label: t("overview.head_due"), align: "end", className: "wide-only", value: (row) => (row.share.due === null ? "–" : percent(row.share.due)) },
+    { key: "share", label: t("overview.head_share"), sortable: true, align: "end", className: "wide-only", value: (row) => sharePercent(row.share.received) },
+    { key: "due", label: t("overview.head_due"), align: "end", className: "wide-only", value: (row) => sharePercent(row.share.due) },
   ];
 }
 
 function withClosedTitle(node, row) {
   if (row.paused) setProp(node, "title", t("overview.customer_paused"));
-  else if (row.over_share) setProp(node, "title", t("overview.customer_over_share"));
+  else if (row.at_slot_limit) setProp(node, "title", t("overview.customer_over_share"));
   return node;
 }

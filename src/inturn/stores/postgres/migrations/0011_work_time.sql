@@ -8,6 +8,7 @@
 --                      charged documents run. Written by claims alone, a new row in the place of the old one, as in `lane`:
 --                      the newest is found at the top of its key, however many dead rows an old transaction keeps below it
 --   worker.slots       the slots that take documents: none while the worker stops
+--   attempt_ended      finds the attempts that ended in a span of time, whose work shares are measured by
 --
 -- scheduler_state.state is called `scheduler` now: a process of an older version, which would not settle charges, is
 -- refused at its next claim.
@@ -25,3 +26,5 @@ CREATE TABLE customer_work (
     in_flight bigint NOT NULL,
     PRIMARY KEY (customer, version)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+CREATE INDEX attempt_ended ON attempt (ended_at);

@@ -7,6 +7,7 @@
 --   customer_work      what a claim knows of a customer's work: the expected time of a document of cost 1, and how many
 --                      charged documents run. Written by claims alone
 --   worker.slots       the slots that take documents: none while the worker stops
+--   attempt_ended      finds the attempts that ended in a span of time, whose work shares are measured by
 --
 -- The view `next_due` is called `deadline` now: a process of an older version, which would not settle charges, is refused
 -- at its next claim.
@@ -35,3 +36,5 @@ SELECT
     (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL) AS rate;
 CREATE VIEW next_due AS
 SELECT one AS start_by, one AS lease, one AS due, one AS rate FROM upgraded;
+
+CREATE INDEX attempt_ended ON attempt (ended_at);

@@ -105,7 +105,7 @@ export class StatusPanel {
 }
 
 function describeClosing(reason, why) {
-  if (reason === "share") return why.share === null ? t("document.closed_by_share_only") : t("document.closed_by_share", why.share);
+  if (reason === "share") return why.slot_use === null ? t("document.closed_by_share_only") : t("document.closed_by_share", why.slot_use);
   return t(`document.closed_by_${reason}`);
 }
 

@@ -1,7 +1,7 @@
 // Replay this queue's real documents, with another order or another number of workers.
 
 import { el } from "../../dom.js";
-import { duration, roundedNumber } from "../../format.js";
+import { duration, jainText, roundedNumber } from "../../format.js";
 import { t } from "../../i18n.js";
 import { mayOperate } from "../../session.js";
 import { describeReplay, gainersAndLosers, groupName, waitingChart } from "../../components/comparison.js";
@@ -84,11 +84,11 @@ function groupLabel(group) {
 }
 
 function figuresTable(comparison, shown) {
-  const heads = [t("policy.head_documents_a_day"), t("simulator.own_played"), ...STATISTICS.map((statistic) => t(`simulator.figure_${statistic}`)), t("simulator.figure_gap"), t("simulator.figure_slowdown"), t("simulator.figure_jain")];
+  const heads = [t("policy.head_documents_a_day"), t("simulator.own_played"), ...STATISTICS.map((statistic) => t(`simulator.figure_${statistic}`)), t("simulator.figure_gap"), t("simulator.figure_slowdown"), t("simulator.figure_jain"), t("simulator.figure_jain_documents")];
   const rows = comparison.groups.flatMap((group) =>
     shown.map(({ key, label }) => {
       const fairness = group[`${key}_fairness`];
-      const rest = fairness === undefined ? ["–", "–", "–"] : [duration(fairness.longest_gap * SECOND), `${roundedNumber(fairness.slowdown)} ×`, fairness.jain === null ? "–" : roundedNumber(fairness.jain)];
+      const rest = fairness === undefined ? ["–", "–", "–", "–"] : [duration(fairness.longest_gap * SECOND), `${roundedNumber(fairness.slowdown)} ×`, jainText(fairness.jain), jainText(fairness.jain_documents)];
       return [groupName(group.group), label, ...STATISTICS.map((statistic) => (group[key] === null ? "–" : duration(group[key][statistic] * SECOND))), ...rest];
     }),
   );

@@ -1,7 +1,7 @@
 // Run built-in scenarios under several orders and compare them.
 
 import { el, setText } from "../../dom.js";
-import { duration, number, roundedNumber } from "../../format.js";
+import { duration, jainText, number, roundedNumber } from "../../format.js";
 import { hasText, t } from "../../i18n.js";
 import { mayOperate } from "../../session.js";
 import { checkbox, numberField, selectField } from "../../components/fields.js";
@@ -130,12 +130,12 @@ function customersTable(reports, orders) {
 /** All figures in one table: the charts' values as text, and more. */
 function figuresTable(reports, orders) {
   const names = ["mean", "p50", "p95", "p99", "worst"];
-  const heads = [t("simulator.group"), t("simulator.order"), ...names.map((statistic) => t(`simulator.figure_${statistic}`)), t("simulator.figure_gap"), t("simulator.figure_slowdown"), t("simulator.figure_jain")];
+  const heads = [t("simulator.group"), t("simulator.order"), ...names.map((statistic) => t(`simulator.figure_${statistic}`)), t("simulator.figure_gap"), t("simulator.figure_slowdown"), t("simulator.figure_jain"), t("simulator.figure_jain_documents")];
   const rows = reports[0].groups.flatMap((group, index) =>
     reports.map((report, orderIndex) => {
       const own = report.groups[index];
-      const jain = own.jain ?? report.jain;
-      return [groupLabel(group.group), orders[orderIndex].label, ...names.map((statistic) => duration(own[statistic] * SECOND)), duration(own.longest_gap * SECOND), `${roundedNumber(own.slowdown)} ×`, jain === null ? "–" : roundedNumber(jain)];
+      const indices = [own.jain ?? report.jain, own.jain_documents ?? report.jain_documents];
+      return [groupLabel(group.group), orders[orderIndex].label, ...names.map((statistic) => duration(own[statistic] * SECOND)), duration(own.longest_gap * SECOND), `${roundedNumber(own.slowdown)} ×`, ...indices.map(jainText)];
     }),
   );
   return panel(t("simulator.figures"), { className: "panel-flush", hint: t("simulator.figures_hint") }, staticTable(t("simulator.figures"), heads, rows, 2));

@@ -16,7 +16,7 @@ MIN_SHARED_SLOTS: Final = 2
 
 
 @dataclass(slots=True)
-class Shares:
+class SlotShares:
     """Who holds how much of the slots, as far as the limit depends on it."""
 
     live_slots: int = 0
