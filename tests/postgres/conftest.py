@@ -90,13 +90,30 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def schema_9() -> str:
-    """Bring a queue back to schema 9, in which claims did not combine."""
+def schema_10() -> str:
+    """Bring a queue back to schema 10, in which lanes were charged costs alone."""
     return """
+        DROP INDEX attempt_ended;
+        DROP TABLE customer_work;
+        ALTER TABLE scheduler_state RENAME COLUMN scheduler TO state;
+        UPDATE scheduler_state SET state = (state::jsonb - 5 - 4)::text;
+        ALTER TABLE worker DROP COLUMN slots;
+        ALTER TABLE lane_log DROP COLUMN charged, DROP COLUMN worked;
+        ALTER TABLE document DROP COLUMN charged;
+        UPDATE policy SET settings = (settings::jsonb - 'charge' - 'max_share' - 'share_idle_after')::text;
+        DELETE FROM migration WHERE number > 10;
+    """
+
+
+@pytest.fixture
+def schema_9(schema_10: str) -> str:
+    """Bring a queue back to schema 9, in which claims did not combine."""
+    after = """
         DROP PROCEDURE take_claim_turn;
         DROP TABLE claim_request;
         DELETE FROM migration WHERE number > 9;
     """
+    return schema_10 + after
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
-from inturn.policy import Policy, PriorityPolicy
+from inturn.policy import Charge, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.postgres import PostgresStore
 from kill_rounds import run_kill_rounds
@@ -77,7 +77,8 @@ def test_8_claimers_of_which_some_are_killed_lose_nothing(start: Start, store: P
 
 
 def test_two_bulk_customers_under_8_claimers_get_equal_shares(start: Start, store: PostgresStore, url: str) -> None:
-    store.set_policy(Policy(PriorityPolicy(thresholds=(-(10**6),))), ANNA)
+    by_cost = TurnPolicy(charge=Charge.COST, max_share=1.0)
+    store.set_policy(Policy(PriorityPolicy(thresholds=(-(10**6),)), by_cost), ANNA)
     for customer in ("one", "other"):
         store.submit(submission(customer, 200))
     reported = all_at_once(start, *[("claim_all", url, f"worker {n}", 2) for n in range(8)])

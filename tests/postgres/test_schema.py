@@ -16,7 +16,7 @@ from inturn.policy import Policy
 from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.postgres import PostgresStore, connection, schema
-from inturn.stores.postgres.claim_queries import ANSWER_COLUMNS, OLD_LANE_COLUMNS
+from inturn.stores.postgres.claim_queries import ANSWER_COLUMNS, OLD_LANE_COLUMNS, OLD_WORK_COLUMNS, WORK_COLUMNS
 from inturn.stores.postgres.queries import EVENT_COLUMNS, QUERIES, encode_params, to_columns
 from inturn.stores.postgres.url import parse_url
 from inturn.stores.sql.claim_window import ClaimedRow
@@ -180,7 +180,8 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
 
 SAVE = {
     **to_columns(LANE_COLUMNS, ()), **to_columns(OLD_LANE_COLUMNS, [(1, 1, 1, "(0,1)")]),
-    **to_columns([f"claimed_{name}" for name in ClaimedRow._fields], [ClaimedRow(1, 1, 1, 1, 1, 2, "worker")]),
+    **to_columns([f"claimed_{name}" for name in ClaimedRow._fields], [ClaimedRow(1, 1, 1, 1, 1, 2, "worker", None)]),
+    **to_columns(WORK_COLUMNS, [(1, 1, 1)]), **to_columns(OLD_WORK_COLUMNS, [(1, 1)]),
     **to_columns(("at", *EVENT_COLUMNS, "first_fence"), ()), **to_columns(ANSWER_COLUMNS, [(1, "{1}", 1)]),
     "version": 1, "ordered": "fair", "scheduler_state": "", "deadlines": "", "last_fence": 1, "reserved": 1,
     "first_own_fence": 1,

@@ -1,6 +1,7 @@
 """Real processes on one file. Whatever a test leaves running is killed."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 
 import inturn
 from inturn.store import Store
+from inturn.stores.sqlite.schema import MIGRATIONS
 from store_children import Child, children_of
 from waiting import TIMEOUT_SECONDS
 
@@ -59,9 +61,29 @@ def sound() -> Callable[[Store, Path], None]:
 
 
 @pytest.fixture
-def schema_8() -> str:
+def schema_9() -> str:
+    """Bring a file back to schema 9, in which lanes were charged costs alone."""
+    (view,) = re.findall(r"CREATE VIEW next_due.*?;", MIGRATIONS[4].sql, re.DOTALL)
+    return f"""
+        DROP INDEX attempt_ended;
+        DROP TABLE customer_work;
+        DROP VIEW deadline;
+        DROP VIEW next_due;
+        {view}
+        UPDATE queue_state SET scheduler_state = json_remove(scheduler_state, '$[5]', '$[4]');
+        ALTER TABLE worker DROP COLUMN slots;
+        ALTER TABLE lane_log DROP COLUMN charged;
+        ALTER TABLE lane_log DROP COLUMN worked;
+        ALTER TABLE document DROP COLUMN charged;
+        UPDATE policy SET settings = json_remove(settings, '$.charge', '$.max_share', '$.share_idle_after');
+        PRAGMA user_version = 9;
+    """  # noqa: S608 - a view of ours
+
+
+@pytest.fixture
+def schema_8(schema_9: str) -> str:
     """Bring a file back to schema 8, the last one with the old names."""
-    return """
+    after = """
         DROP VIEW queue;
         DROP VIEW line;
         DROP VIEW line_change;
@@ -104,6 +126,7 @@ def schema_8() -> str:
         CREATE VIEW document_view AS SELECT document.id FROM document;
         PRAGMA user_version = 8;
     """
+    return schema_9 + after
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from inturn import Claim, DocumentState, NewDocument, Queue
 from inturn.clock import ManualClock
 from inturn.errors import StoreVersionError
 from inturn.model import seconds
-from inturn.policy import Order, Policy, TurnPolicy
+from inturn.policy import Charge, Order, Policy, TurnPolicy
 from inturn.store import ClaimRequest, DocumentFilter, Operator, Store
 from inturn.stores import migrate
 from inturn.stores.memory import MemoryStore
@@ -148,6 +148,7 @@ def test_claim_sees_a_write_of_the_same_commit(store: SqliteStore) -> None:
 def test_claim_finds_an_expired_lease_though_nothing_was_written(
     store: SqliteStore, clock: ManualClock, limit: int
 ) -> None:
+    store.set_policy(Policy(turns=TurnPolicy(charge=Charge.COST)), ANNA)  # a lost lease costs no turn
     request = ClaimRequest("worker", limit, seconds(5))
     first = store.claim(request)[0]
     store.claim(ClaimRequest("worker", limit, seconds(60)))
@@ -276,7 +277,8 @@ def test_lanes_that_stood_in_the_queues_row_alone_go_on(
     store: SqliteStore, path: Path, schema_7: str, clock: ManualClock, order: Order
 ) -> None:
     """Schema 7 could leave lanes that were only taken from in the queue's row."""
-    store.set_policy(Policy(turns=TurnPolicy(order)), ANNA)
+    turns = TurnPolicy(order, charge=Charge.COST, max_share=1.0)
+    store.set_policy(Policy(turns=turns), ANNA)
     one_by_one(store, 1)
     connection = store._queries.connection
     columns = "customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from"
@@ -292,7 +294,7 @@ def test_lanes_that_stood_in_the_queues_row_alone_go_on(
     expected = MemoryStore(clock)
     for customer in ("acme", "beta"):
         Queue(expected).submit(customer, [NewDocument("x")] * 10)
-    expected.set_policy(Policy(turns=TurnPolicy(order)), ANNA)
+    expected.set_policy(Policy(turns=turns), ANNA)
     rest = [claim.document.seq for claim in Queue(expected).claim("worker", 20)][1 + len(taken) :]
     migrate(str(path))
     again = SqliteStore(path, clock)

@@ -55,6 +55,7 @@ def test_claim_of_a_requeued_document_scans_none_that_ended_meanwhile(tmp_path: 
         queue.fail(back, "later", retry_in=seconds(5))
         for claim in queue.claim("worker", ended):
             queue.finish(claim)
+        store.sweep()  # settles the charges of those that ended
         clock.advance(seconds(6))
         counted = steps(store, lambda: queue.claim("worker", 1) + queue.claim("worker", 1))
         store.close()

@@ -159,7 +159,7 @@ def explain_to_customer(why: Why, texts: Texts, place: int | None) -> Iterator[s
     if why.document.state is not DocumentState.WAITING:
         return
     if why.closed_by:
-        yield _lane(replace(why, share=None), texts)
+        yield _lane(replace(why, slot_use=None), texts)
     elif place is not None:
         yield texts.text("before_none") if place == 0 else texts.text("before_about", n=place)
     yield texts.text("moved") if why.no_place is NoPlace.MOVED else _start(why, texts)

@@ -91,8 +91,8 @@ class Insights:
         now = self._clock.now() if now is None else now
         document = self._queue.document(id)
         customer = self._queue.customer(document.customer)
-        share = self._slot_use(customer, now) if customer.at_slot_limit else None
-        closed_by = self._closed_by(document, customer, share)
+        slot_use = self._slot_use(customer, now) if customer.at_slot_limit else None
+        closed_by = self._closed_by(document, customer, slot_use)
         ahead, no_place = self._ahead(document, closed_by, now)
         start, no_start = self._start(document, ahead, no_place, now)
         return Why(
@@ -105,7 +105,9 @@ class Insights:
             no_place=no_place,
             start=start,
             no_start=no_start,
-            share=share if share and share.slots >= MIN_SHARED_SLOTS and ClosedBy.SHARE in closed_by else None,
+            slot_use=slot_use
+            if ClosedBy.SHARE in closed_by and slot_use and slot_use.slots >= MIN_SHARED_SLOTS
+            else None,
         )
 
     def overview(self, now: int | None = None) -> Overview:
@@ -280,10 +282,10 @@ class Insights:
         thresholds = (None, *applied.policy.priority.thresholds, None)
         return Bounds(thresholds[document.level - 1], thresholds[document.level])
 
-    def _closed_by(self, document: Document, customer: Customer, share: SlotUse | None) -> tuple[ClosedBy, ...]:
+    def _closed_by(self, document: Document, customer: Customer, slot_use: SlotUse | None) -> tuple[ClosedBy, ...]:
         """Return everything that closes a waiting document's lane, the pause of the queue first.
 
-        `share` is given if the last claim found that the customer holds its share; documents may have ended since.
+        `slot_use` is given if the last claim found that the customer holds its share; documents may have ended since.
         """
         if document.state is not DocumentState.WAITING:
             return ()
@@ -295,7 +297,7 @@ class Insights:
             reasons.append(ClosedBy.CUSTOMER_PAUSED)
         if settings.cap is not None and customer.running >= settings.cap:
             reasons.append(ClosedBy.CAP)
-        if share is not None and self._is_at_limit(share):
+        if slot_use is not None and self._is_at_limit(slot_use):
             reasons.append(ClosedBy.SHARE)
         is_open = any(lane.is_open for lane in customer.lanes if lane.level == document.lane_level)
         if not is_open and settings.rate is not None and {*reasons} <= {ClosedBy.QUEUE_PAUSED}:
