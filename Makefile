@@ -9,7 +9,7 @@ export PYTHON
 MEMORY_FOLDER := $(shell [ "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -ge 2000000 ] 2>/dev/null && echo /dev/shm)
 IN_MEMORY := $(if $(MEMORY_FOLDER),TMPDIR=$(MEMORY_FOLDER))
 # What a developer runs at every change: no server, no browser, no child process, no state machine.
-FAST := tests/policy tests/insights tests/i18n tests/testing tests/extract/test_extract.py tests/extract/test_page_count.py \
+FAST := tests/policy tests/insights tests/i18n tests/testing/test_inline.py tests/extract/test_extract.py tests/extract/test_page_count.py \
   tests/contract/test_memory.py tests/contract/test_sqlite.py tests/docs/test_blocks.py tests/docs/test_priority_pages.py
 # Tests start hundreds of processes, which would compile our modules again and again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,9 +38,11 @@ test: $(TEST) ## Lint, then run the tests (ARGS='-k turns' for some)
 	@echo 'test: pytest'
 	@$(IN_MEMORY) $(PYTEST) $(ARGS)
 
-test-fast: lint ## Lint, then run what needs no server, browser or process: under a minute
-	@echo 'test-fast: pytest'
-	@$(IN_MEMORY) $(VENV)/python -m pytest -q -n 2 -k 'not Steps' $(FAST) $(ARGS)
+test-fast: $(TEST) ## Lint, and beside it run what needs no server, browser or process
+	@echo 'test-fast: lint and pytest'
+	@log=$$(mktemp); $(MAKE) --no-print-directory lint >$$log 2>&1 & lint=$$!; \
+	$(IN_MEMORY) $(VENV)/python -m pytest -q -n 2 -k 'not Steps' $(FAST) $(ARGS); tests=$$?; \
+	wait $$lint; checks=$$?; cat $$log; rm -f $$log; exit $$((tests | checks))
 
 cover: $(TEST) ## Run the tests with branch coverage, which takes half as long again
 	@$(IN_MEMORY) $(PYTEST) --cov --cov-report=term $(ARGS)
