@@ -511,9 +511,12 @@ class ClaimWindow:
         """Read on in this lane, and in those of its level that come next."""
         level = self.scheduler.levels[lane.level]
         lanes = {lane: None}
-        for *_, other in level.by_turn[: self._claim_limit]:
-            if other.scheduled and other.waiting > 1 and not other.has_prefetched():
+        for entry in level.by_turn:
+            other = entry[2]
+            if entry is other.turn_entry and other.waiting > 1 and not other.has_prefetched():
                 lanes[other] = None
+                if len(lanes) > self._claim_limit:
+                    break
         at_once = 1 + self._claim_limit // max(1, level.open_lanes)
         self._read_documents(list(lanes), at_once)
 
