@@ -17,7 +17,7 @@ from inturn.analysis.replay import Plan, replay
 from inturn.analysis.scenario import Scenario, load_scenario
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND, NewDocument
+from inturn.model import SECOND, NewDocument, WorkerReport
 from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import Store
@@ -55,6 +55,7 @@ def recorded(played: Run, store: Store, clock: ManualClock) -> None:
     )
     claims = {}
     for at, kind, number in steps:
+        queue.record_worker(WorkerReport("worker", "host", 1, played.scenario.workers, 0, "p", 0), now=at)
         arrival = played.arrivals[number]
         if kind == 1:
             queue.submit(arrival.customer, [NewDocument(str(number), cost=1.0)], now=at)

@@ -16,6 +16,7 @@ from inturn.analysis.scenario import Arrival, FailedAttempt
 from inturn.errors import InvalidInputError
 from inturn.model import DEFAULT_COST, ENDED, SECOND, CustomerSettings, Document, DocumentState, NewDocument
 from inturn.policy import CostPolicy, Policy
+from inturn.policy.share import Shares
 from inturn.queue_reader import QueueReader
 from inturn.store import Attempt, CustomerFilter, DocumentFilter, EventKind
 
@@ -184,8 +185,11 @@ def read_history(
             progress(len(recorded_documents), 0)
     recorded_documents.reverse()  # of one instant, first come first
     settings = dict(_customer_settings(queue))
-    history = build_history(recorded_documents, settings, throttled=_throttled_customers(queue, settings))
     versions = tuple((policy.at, policy.policy) for policy in reversed(queue.policies()))
+    throttled = _throttled_customers(queue, settings) | _share_limited_customers(
+        recorded_documents, min(policy.turns.max_share for _, policy in versions)
+    )
+    history = build_history(recorded_documents, settings, throttled=throttled)
     before = sum(arrival.at < since for arrival in history.arrivals)
     if before == len(history.arrivals):
         raise _empty_history_error()
@@ -271,6 +275,28 @@ def _infer_capacity(records: Sequence[RecordedDocument], throttled: frozenset[st
     knows_all = all(record.failed_attempts or not record.failures for record in records)
     ran = ExecutionLog(begun, ended, waited, is_complete=knows_all)
     return ran.delays(), ran.capacity()
+
+
+def _share_limited_customers(records: Sequence[RecordedDocument], max_share: float) -> frozenset[str]:
+    """Customers whose documents may wait while workers are idle because they held their share of the slots."""
+    if max_share >= 1:
+        return frozenset()
+    steps = sorted(
+        step
+        for record in records
+        if record.started is not None and record.finished is not None
+        for step in ((record.started, 1, record.customer), (record.finished, -1, record.customer))
+    )
+    running: Counter[str] = Counter()
+    highest: Counter[str] = Counter()
+    total = peak = 0
+    for _, change, customer in steps:
+        running[customer] += change
+        total += change
+        highest[customer] = max(highest[customer], running[customer])
+        peak = max(peak, total)
+    limit = Shares(live_slots=peak).limit(max_share)
+    return frozenset(name for name, n in highest.items() if limit is not None and n >= limit)
 
 
 def _empty_history_error() -> InvalidInputError:
