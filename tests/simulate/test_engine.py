@@ -137,16 +137,19 @@ def test_a_flood_holds_up_nobody() -> None:
     fair, fifo = played("flood", Discipline.FAIR), played("flood", Discipline.FIFO)
     assert fair.groups[1].worst < 5
     assert waits(fifo)["small"] > 1_000
-    assert waits(fair)["flood"] < 1.05 * waits(fifo)["flood"]
+    assert waits(fair)["flood"] < 1.4 * waits(fifo)["flood"], "one slot of four is kept for others"
+    unlimited = build_report(simulate_scenario(with_share(load_scenario("flood"), 1.0)))
+    assert unlimited.groups[1].worst < 5
+    assert waits(unlimited)["flood"] < 1.05 * waits(fifo)["flood"]
 
 
 def test_a_second_bulk_customer_gets_its_half() -> None:
-    """Seeds 1 to 8: 955 to 999 s on average instead of 3,133 to 3,350 s; Jain .995 to .999 instead of .51."""
+    """Seeds 1 to 8: 942 to 1,040 s on average instead of 3,133 to 3,350 s; Jain .999 instead of .51."""
     fair, classic = played("two-bulk", Discipline.FAIR), played("two-bulk", Discipline.CLASSIC)
-    assert 955 < waits(fair)["bulk B"] < 999
+    assert 940 < waits(fair)["bulk B"] < 1_045
     assert 3_132 < waits(classic)["bulk B"] < 3_350
     assert fair.jain is not None
-    assert fair.jain > 0.99
+    assert fair.jain > 0.995
     assert classic.jain == pytest.approx(0.5, abs=0.02)
 
 
