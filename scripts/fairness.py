@@ -3,24 +3,30 @@
 python scripts/fairness.py              all tables
 python scripts/fairness.py two-bulk     only these
 
-`ranges` plays the scenarios that the page's text speaks of with eight seeds; `erlang` is the comparison with theory.
-Either takes some minutes, all other tables together about as long.
+`ranges` plays the scenarios that the page's text speaks of with eight seeds; `erlang` is the comparison with theory;
+`charges` and `slots` compare what turns are charged, over eight seeds. Each takes some minutes, all other tables
+together about as long.
+
+The tables of one scenario show one rule each: they charge documents, and no customer's share of the slots is limited.
 """
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
 from math import factorial
 from pathlib import Path
 from typing import NamedTuple
 
-from inturn.analysis import Scenario, build_report, load_scenario, simulate_scenario
+from inturn.analysis import Report, Scenario, build_report, load_scenario, simulate_scenario
 from inturn.analysis.arrival_processes import Poisson
+from inturn.analysis.charges import ChargeUnit
 from inturn.analysis.engine import Discipline
 from inturn.analysis.metrics import GroupReport
 from inturn.analysis.scenario import Group, ServiceTime
+from inturn.model import seconds
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "fairness.md"
 TABLE = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -73,12 +79,115 @@ FIGURES = (
 )
 
 
+class Rule(NamedTuple):
+    """A way to charge turns and to limit shares: its name on the page, and its policy."""
+
+    name: str
+    unit: ChargeUnit
+    max_share: float = 1.0
+    share_idle_after: float = 30.0
+
+    def apply_to(self, scenario: Scenario) -> Scenario:
+        """Return the scenario under this rule."""
+        policy = scenario.policy
+        turns = replace(policy.turns, max_share=self.max_share, share_idle_after=seconds(self.share_idle_after))
+        return replace(scenario, policy=self.unit.apply_to(replace(policy, turns=turns)))
+
+
+BY_DOCUMENTS = Rule("documents", ChargeUnit.DOCUMENTS)
+RULES = (
+    BY_DOCUMENTS,
+    Rule("pages", ChargeUnit.PAGES),
+    Rule("time", ChargeUnit.TIME),
+    Rule("time, 7/8 of the slots", ChargeUnit.TIME, 7 / 8),
+)
+SLOT_RULES = (
+    Rule("no limit", ChargeUnit.TIME),
+    *(Rule(f"7/8, idle after {idle} s", ChargeUnit.TIME, 7 / 8, idle) for idle in (30, 120, 900)),
+)
+CHARGED_SCENARIOS = (
+    "long-beside-short", "ten-bulk-pareto", "huge-against-tiny", "cancel-and-resubmit", "unknown-pages", "splitting",
+    "failing", "newcomers-beside-regulars",
+)  # fmt: skip
+CHARGE_HEADINGS = (
+    "scenario", "charge", "Jain by seconds", "in windows", "Jain by documents", "in windows", "share of the first",
+    "behind ideal", "light: mean", "p95", "worst",
+)  # fmt: skip
+SLOT_HEADINGS = ("share", "light: mean", "p95", "worst", "long: mean", "finished after")
+LIGHT_GROUPS = {"light", "newcomers"}
+PROCESSES = 2
+
+
+def play_rule(task: tuple[str, Rule, int]) -> Report:
+    """Play a scenario under a rule with a seed."""
+    name, rule, seed = task
+    return build_report(simulate_scenario(rule.apply_to(replace(load_scenario(name), seed=seed))))
+
+
+def play_seeds(name: str, rule: Rule) -> list[Report]:
+    """Play a scenario under a rule with each seed."""
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        return list(pool.map(play_rule, [(name, rule, seed) for seed in SEEDS]))
+
+
+def span(values: Sequence[float | None], digits: int) -> str:
+    """Return the lowest and the highest of these values."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    low, high = f"{min(known):,.{digits}f}", f"{max(known):,.{digits}f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def charges_table() -> str:
+    """Return what customers get when turns are charged documents, pages or time."""
+    rows = []
+    for name in CHARGED_SCENARIOS:
+        for rule in RULES:
+            print(f"fairness: {name}, {rule.name}", file=sys.stderr, flush=True)
+            reports = play_seeds(name, rule)
+            light = [group for report in reports for group in report.groups if group.group in LIGHT_GROUPS]
+            rows.append(
+                (
+                    f"`{name}`" if rule is RULES[0] else "",
+                    rule.name,
+                    span([report.shares.seconds.run for report in reports], 3),
+                    span([report.shares.seconds.windows for report in reports], 3),
+                    span([report.shares.documents.run for report in reports], 3),
+                    span([report.shares.documents.windows for report in reports], 3),
+                    span([report.groups[0].work_share for report in reports], 2),
+                    span([max(group.behind_ideal for group in report.groups) for report in reports], 1),
+                    *(span([getattr(group, figure) for group in light], 1) for figure in ("mean", "p95", "worst")),
+                )
+            )
+    return markdown(CHARGE_HEADINGS, rows)
+
+
+def slots_table() -> str:
+    """Return the waits beside an account whose long documents fill all slots."""
+    rows = []
+    for rule in SLOT_RULES:
+        reports = play_seeds("slots-held", rule)
+        groups = [report.groups for report in reports]
+        rows.append(
+            (
+                rule.name,
+                *(span([getattr(light, figure) for _, light in groups], 1) for figure in ("mean", "p95", "worst")),
+                span([long.mean for long, _ in groups], 0),
+                span([report.seconds for report in reports], 0),
+            )
+        )
+    return markdown(SLOT_HEADINGS, rows)
+
+
 @cache
 def group_reports(scenario: str, discipline: Discipline, seed: int) -> dict[str, GroupReport]:
     """Play a scenario with a seed; its groups by name."""
     return {
         group.group: group
-        for group in build_report(simulate_scenario(replace(load_scenario(scenario), seed=seed), discipline)).groups
+        for group in build_report(
+            simulate_scenario(BY_DOCUMENTS.apply_to(replace(load_scenario(scenario), seed=seed)), discipline)
+        ).groups
     }
 
 
@@ -108,7 +217,7 @@ def ranges_table() -> str:
 
 def scenario_table(name: str) -> str:
     """One scenario in every order."""
-    scenario = load_scenario(name)
+    scenario = BY_DOCUMENTS.apply_to(load_scenario(name))
     rows = []
     for play in Discipline:
         result = build_report(simulate_scenario(scenario, play))
@@ -136,7 +245,7 @@ def erlang_table() -> str:
         group = Group("all", arrivals, ServiceTime("exponential", 1.0), customers=20)
         waits: list[int] = []
         for seed in range(8):
-            played = simulate_scenario(Scenario("erlang", "M/M/k", workers, (group,), seed=seed))
+            played = simulate_scenario(BY_DOCUMENTS.apply_to(Scenario("erlang", "M/M/k", workers, (group,), seed=seed)))
             waits += [start - arrival.at for start, arrival in zip(played.started, played.arrivals, strict=True)]
         mean = sum(waits) / len(waits) / 1e6
         expected = erlang_c(workers, load_) / (workers * (1 - load_))
@@ -162,12 +271,12 @@ def erlang_c(workers: int, load: float) -> float:
 
 def markdown(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """A Markdown table; figures stand on the right."""
-    words = {"order", "customers", "scenario", "figure"}
+    words = {"order", "customers", "scenario", "figure", "charge", "share"}
     sides = ["---" if heading in words else "---:" for heading in headings]
     return "\n".join(f"| {' | '.join(row)} |" for row in [headings, tuple(sides), *rows]) + "\n"
 
 
-TABLES = {"erlang": erlang_table, "ranges": ranges_table}
+TABLES = {"erlang": erlang_table, "ranges": ranges_table, "charges": charges_table, "slots": slots_table}
 """Tables of more than one scenario."""
 
 

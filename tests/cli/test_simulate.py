@@ -54,10 +54,22 @@ def test_json_is_one_object_a_run(inturn: Inturn, small: str) -> None:
     assert [run["groups"][1]["mean"] for run in runs] == [20.0, 1.0]
 
 
+def test_charges_and_shares_are_compared(inturn: Inturn, small: str) -> None:
+    options = ("--order", "fair,fifo", "--charge", "documents,time", "--max-share", "1")
+    shown = inturn("simulate", small, *options, "--json")
+    runs = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [(run["order"], run["charge"]) for run in runs][:2] == [("fair", "documents"), ("fair", "time")]
+    assert [run["order"] for run in runs] == ["fair", "fair", "fifo"]
+    assert {run["max_share"] for run in runs} == {1.0}
+    assert set(runs[0]["shares"]["seconds"]) == {"run", "windows"}
+    assert "fair, time" in inturn("simulate", small, *options).stdout
+
+
 @pytest.mark.parametrize(
     ("args", "advice"),
     [
         (["simulate", "nothing"], "no scenario"),
+        (["simulate", "flood", "--charge", "bytes"], "documents, pages, time"),
         (["simulate", "flood", "--order", "best"], "fair, classic, fifo"),
         (["simulate", "missing.toml"], "missing.toml"),
         (["simulate", "flood", "--seed", "-1"], "seed"),

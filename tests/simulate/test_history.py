@@ -19,7 +19,7 @@ from inturn.analysis.scenario import Arrival
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND, CustomerSettings, NewDocument
-from inturn.policy import Policy
+from inturn.policy import Policy, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import Store, Work
 from inturn.stores import open_store
@@ -69,8 +69,11 @@ def test_so_it_does_from_every_store_that_lasts(kept: Store) -> None:
     assert near(read_history(Queue(kept), 0)) == []
 
 
-def test_a_worker_that_was_away_is_away_again(day: Queue) -> None:
-    history = read_history(day, 0)
+def test_a_worker_that_was_away_is_away_again() -> None:
+    """Without a limit of shares: slots that are kept for others look like workers that went away."""
+    store = open_store("memory://")
+    recorded_day.record(store, 7_200, seed=2, policy=Policy(turns=TurnPolicy(max_share=1.0)))
+    history = read_history(Queue(store), 0)
     away = [workers for _, workers in history.capacity.changes if workers < history.workers]
     assert away == [5]
     all_customers = replay(history, Plan(workers=6))

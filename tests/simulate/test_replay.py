@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
+import recorded_day
+from inturn.analysis.charges import ChargeUnit
 from inturn.analysis.compare import compare
 from inturn.analysis.engine import LEASE, OPERATOR, Discipline, Run, simulate_scenario
 from inturn.analysis.history import History, read_history
-from inturn.analysis.replay import Plan, replay
-from inturn.analysis.scenario import Scenario, load_scenario
+from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay
+from inturn.analysis.scenario import Scenario, load_scenario, parse_scenario
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND, NewDocument
+from inturn.model import SECOND, NewDocument, WorkerReport
 from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import Store
@@ -55,6 +57,7 @@ def recorded(played: Run, store: Store, clock: ManualClock) -> None:
     )
     claims = {}
     for at, kind, number in steps:
+        queue.record_worker(WorkerReport("worker", "host", 1, played.scenario.workers, 0, "p", 0), now=at)
         arrival = played.arrivals[number]
         if kind == 1:
             queue.submit(arrival.customer, [NewDocument(str(number), cost=1.0)], now=at)
@@ -248,3 +251,65 @@ def test_a_preview_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
     status, reported = asked(path, CLASSIC, since=10**17)
     assert status == 1
     assert "nothing to play" in str(reported[-1]["error"])
+
+
+SWITCH = """
+title = "A bulk customer with long documents, one with short ones, and light customers"
+workers = 4
+[policy]
+charge = "documents"
+max_share = 1.0
+[[group]]
+name = "long"
+arrivals = { kind = "burst", documents = 300, at = 5 }
+service = { kind = "exponential", mean = 10.0 }
+[[group]]
+name = "short"
+arrivals = { kind = "burst", documents = 3000, at = 6 }
+service = { kind = "exponential", mean = 1.0 }
+[[group]]
+name = "light"
+customers = 15
+arrivals = { kind = "poisson", rate = 0.003, until = 1400 }
+service = { kind = "exponential", mean = 1.0 }
+"""
+
+
+def test_a_switch_from_documents_to_time_tells_who_gains_and_who_pays() -> None:
+    """Customers with short documents wait less, the one with long documents pays, and Jain by seconds rises."""
+    clock = ManualClock()
+    store = open_store("memory://", clock)
+    scenario = parse_scenario("switch", SWITCH)
+    queue = Queue(store, clock=clock)
+    queue.set_policy(scenario.policy, OPERATOR, now=0)
+    recorded(simulate_scenario(scenario), store, clock)
+    proposed = ChargeUnit.TIME.apply_to(scenario.policy)
+    comparison = compare(read_history(Queue(store), 0), UNCHANGED_PLAN, Plan(proposed))
+    assert not comparison.contradictions
+    long, short = comparison.more[0], comparison.less[0]
+    assert (long.customer, short.customer) == ("long", "short")
+    light = next(group for group in comparison.groups if group.group == "1-20")
+    assert light.proposed.mean < light.current.mean
+    assert long.documents == 300
+    assert 2_500 < long.worked < 3_500
+    before, after = comparison.shares_current.seconds.run, comparison.shares_proposed.seconds.run
+    assert before is not None
+    assert after is not None
+    assert before < 0.75
+    assert after > 0.98
+
+
+def test_a_recorded_day_tells_who_gains_and_who_pays_by_time() -> None:
+    """A day by documents, on which one bulk customer's documents take six times as long as others'."""
+    store = open_store("memory://")
+    documents = ChargeUnit.DOCUMENTS.apply_to(Policy(turns=TurnPolicy(max_share=1.0)))
+    recorded_day.record(store, 1_800, policy=documents, work_factors={"bulk 0": 6.0})
+    past = read_history(Queue(store), 0)
+    proposed = ChargeUnit.TIME.apply_to(past.policies[-1][1])
+    comparison = compare(past, UNCHANGED_PLAN, Plan(proposed))
+    assert comparison.more[0].customer == "bulk 0"
+    assert {change.customer for change in comparison.less[:2]} == {"bulk 1", "bulk 2"}
+    means = {group.group: (group.current.mean, group.proposed.mean) for group in comparison.groups}
+    assert all(after < before for before, after in means.values())
+    assert (comparison.shares_current.seconds.run or 1) < 0.7
+    assert (comparison.shares_proposed.seconds.run or 0) > 0.85

@@ -4,13 +4,13 @@ Nothing of the simulator is used, so that a replay has something to predict: eve
 time it would be made at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Any
 
-from inturn.model import SECOND, Claim, NewDocument, seconds
+from inturn.model import SECOND, Claim, NewDocument, WorkerReport, seconds
 from inturn.policy import Policy, PriorityPolicy
 from inturn.queue import Queue
 from inturn.store import Operator, Store
@@ -39,14 +39,28 @@ def arrivals(random: Random, length: float) -> Iterator[tuple[float, str, int]]:
             at += length * random.uniform(0.2, 0.35)
 
 
-def record(store: Store, length: float = 7_200.0, seed: int = 1) -> None:
-    """Let `length` seconds of work happen in a store, and go on until all of it is done."""
-    _Day(store, length, seed).play()
+def record(
+    store: Store,
+    length: float = 7_200.0,
+    seed: int = 1,
+    *,
+    policy: Policy | None = None,
+    work_factors: Mapping[str, float] | None = None,
+) -> None:
+    """Let `length` seconds of work happen in a store, and go on until all of it is done.
+
+    `work_factors` says whose documents take so many times as long as others.
+    """
+    day = _Day(store, length, seed, policy or Policy())
+    day.work_factors = work_factors or {}
+    day.play()
 
 
 class _Day:
-    def __init__(self, store: Store, length: float, seed: int) -> None:
-        self._random, self._length = Random(seed), length
+    def __init__(self, store: Store, length: float, seed: int, policy: Policy) -> None:
+        self._random, self._length, self._first_policy = Random(seed), length, policy
+        self.work_factors: Mapping[str, float] = {}
+        self._reported_at = 0
         self._queue = Queue(store)
         self._events: list[tuple[int, int, str, Any]] = []
         self._number = 0
@@ -59,6 +73,8 @@ class _Day:
         self._schedule(START_TIME + seconds(length * 0.45), "return", 5)
         self._schedule(START_TIME + seconds(length * 0.6), "policy", None)
         heapify(self._events)
+        if policy != Policy():
+            self._queue.set_policy(policy, OPERATOR, now=START_TIME)
         store.change_customer("busy 1", {"weight": 3.0}, OPERATOR, now=START_TIME)
         store.change_customer("bulk 2", {"cap": 2}, OPERATOR, now=START_TIME)
 
@@ -88,14 +104,24 @@ class _Day:
         """An idle worker looks for work."""
         self._woken.discard(worker)
         if worker in self._idle and worker not in self._away:
+            self._report_workers(now)
             self._take(now, worker, self._queue.claim(f"worker {worker}", 1, now=now, lease=86_400 * SECOND))
+
+    def _report_workers(self, now: int) -> None:
+        """All workers that are there report every ten seconds."""
+        if now - self._reported_at >= 10 * SECOND:
+            self._reported_at = now
+            for worker in set(range(WORKERS)) - self._away:
+                report = WorkerReport(f"worker {worker}", "host", worker, 1, 0, "processor", START_TIME)
+                self._queue.record_worker(report, now=now)
 
     def _take(self, now: int, worker: int, claimed: tuple[Claim, ...]) -> None:
         self._idle.discard(worker)
         if not claimed:
             self._idle.add(worker)
             return
-        service = seconds(self._random.lognormvariate(0, 1) * MEAN_WORK_SECONDS / 1.6487)
+        factor = self.work_factors.get(claimed[0].document.customer, 1.0)
+        service = seconds(factor * self._random.lognormvariate(0, 1) * MEAN_WORK_SECONDS / 1.6487)
         self._schedule(now + max(1_000, service), "end", (worker, claimed[0]))
 
     def _end(self, now: int, payload: tuple[int, Claim]) -> None:
@@ -111,11 +137,12 @@ class _Day:
     def _leave(self, now: int, worker: int) -> None:
         del now
         self._away.add(worker)
+        self._queue.forget_worker(f"worker {worker}")
 
     def _return(self, now: int, worker: int) -> None:
         self._away.discard(worker)
         self._schedule(now, "look", worker)
 
     def _policy(self, now: int, _: None) -> None:
-        changed = replace(Policy(), priority=PriorityPolicy(600 * SECOND))
+        changed = replace(self._first_policy, priority=PriorityPolicy(600 * SECOND))
         self._queue.set_policy(changed, OPERATOR, now=now)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from inturn.analysis.engine import SimulationResult
 from inturn.analysis.history import SIZE_GROUPS, History, ProgressCallback
-from inturn.analysis.metrics import GroupReport, MetricsInput, group_metrics, percentile
+from inturn.analysis.metrics import GroupReport, MetricsInput, ShareIndices, group_metrics, percentile
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay, waits_of, weight_under, without_warmup
 from inturn.model import SECOND
 
@@ -35,6 +35,7 @@ class Waits(NamedTuple):
 class Fairness(NamedTuple):
     """The simulator's other figures, as in `GroupReport`."""
 
+    work_share: float | None
     slowdown: float
     jain: float | None
     jain_documents: float | None
@@ -71,6 +72,8 @@ class CustomerChange:
     customer: str
     group: str
     documents: int
+    worked: float
+    """Worker seconds of its documents, whatever is played."""
     measured: float | None
     current: float
     proposed: float
@@ -105,6 +108,9 @@ class Comparison:
     contradictions: tuple[Contradiction, ...]
     """Groups whose measured waits the unchanged replay misses by more than a tenth; do not trust it there."""
     groups: tuple[GroupChange, ...]
+    shares_current: ShareIndices
+    """Jain's indices of all customers with a backlog, by worker seconds and by documents."""
+    shares_proposed: ShareIndices
     levels_current: dict[int, int]
     levels_proposed: dict[int, int]
     less: tuple[CustomerChange, ...]
@@ -145,7 +151,10 @@ def _build_comparison(
 ) -> Comparison:
     (current, before), (proposed, after) = first, second
     changes = _customer_changes(history, before, after)
-    fairness = _fairness_by_group(history, current, before)
+    fairness, shares_current = _fairness_by_group(history, current, before)
+    fairness_proposed, shares_proposed = (
+        (fairness, shares_current) if is_same else _fairness_by_group(history, proposed, after)
+    )
     return Comparison(
         since=history.arrivals[0].at,
         until=history.arrivals[-1].at,
@@ -156,14 +165,9 @@ def _build_comparison(
         is_cut=history.is_cut,
         is_same=is_same,
         contradictions=find_contradictions(history, before) if current == UNCHANGED_PLAN else (),
-        groups=tuple(
-            _group_changes(
-                history,
-                before,
-                after,
-                (fairness, fairness if is_same else _fairness_by_group(history, proposed, after)),
-            )
-        ),
+        groups=tuple(_group_changes(history, before, after, (fairness, fairness_proposed))),
+        shares_current=shares_current,
+        shares_proposed=shares_proposed,
         levels_current=dict(sorted(Counter(before.levels).items())),
         levels_proposed=dict(sorted(Counter(after.levels).items())),
         less=_largest_changes([change for change in changes if change.current - change.proposed >= MIN_CHANGE_SECONDS]),
@@ -205,6 +209,7 @@ def _customer_changes(history: History, before: SimulationResult, after: Simulat
                 name,
                 groups[name],
                 len(own),
+                sum(history.arrivals[number].service for number in own) / SECOND,
                 fmean(measured) if measured else None,
                 *(first.mean, second.mean),
                 *(first.p95, second.p95),
@@ -259,7 +264,9 @@ def find_contradictions(history: History, result: SimulationResult) -> tuple[Con
     return tuple(match)
 
 
-def _fairness_by_group(history: History, plan: Plan, result: SimulationResult) -> dict[str, GroupReport]:
+def _fairness_by_group(
+    history: History, plan: Plan, result: SimulationResult
+) -> tuple[dict[str, GroupReport], ShareIndices]:
     groups = history.groups()
     subject = MetricsInput(
         history.arrivals,
@@ -269,8 +276,10 @@ def _fairness_by_group(history: History, plan: Plan, result: SimulationResult) -
         SIZE_GROUPS,
         lambda arrival: SIZE_GROUPS.index(groups[arrival.customer]),
         lambda arrival: weight_under(history, plan, arrival.customer),
+        result.earlier_attempts,
     )
-    return {group_metric.group: group_metric for group_metric in group_metrics(subject)[0]}
+    group_reports, shares = group_metrics(subject)
+    return {group_metric.group: group_metric for group_metric in group_reports}, shares
 
 
 def _queue_lengths(

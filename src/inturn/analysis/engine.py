@@ -14,10 +14,10 @@ from typing import Final, NamedTuple, Protocol
 
 from inturn.analysis.scenario import MAX_DOCUMENTS, Arrival, FailedAttempt, Scenario, generate_arrivals
 from inturn.clock import ManualClock
-from inturn.model import SECOND, Claim, NewDocument, Receipt
+from inturn.model import SECOND, Claim, NewDocument, Receipt, WorkerReport
 from inturn.policy import Order, Policy, PriorityPolicy, RetryPolicy
 from inturn.queue import Queue
-from inturn.store import AckAndClaim, Operator, Outcome, OutcomeKind
+from inturn.store import WORKER_TIMEOUT, AckAndClaim, Operator, Outcome, OutcomeKind, Work
 from inturn.stores import open_store
 from inturn.validation import MAX_BATCH
 
@@ -60,6 +60,14 @@ class QueueLike(Protocol):
         ...
 
 
+class AttemptSpan(NamedTuple):
+    """An attempt at a document: its number, and from when to when a worker was busy with it."""
+
+    number: int
+    began: int
+    ended: int
+
+
 class SimulationResult(NamedTuple):
     """Times of each document in microseconds, by its number in the order of arrival."""
 
@@ -67,6 +75,8 @@ class SimulationResult(NamedTuple):
     started: Sequence[int]
     """When it was first started."""
     finished: Sequence[int]
+    earlier_attempts: Sequence[AttemptSpan] = ()
+    """Attempts before the last one of their documents: they failed, or were cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,7 @@ class Run:
     levels: Sequence[int]
     started: Sequence[int]
     finished: Sequence[int]
+    earlier_attempts: Sequence[AttemptSpan] = ()
 
 
 class ScheduledChange(NamedTuple):
@@ -89,9 +100,9 @@ class ScheduledChange(NamedTuple):
     action: Callable[[int], object] | None = None
 
 
-def simulated_id(number: int) -> str:
+def simulated_id(number: int, resubmission: int = 0) -> str:
     """Return the id of a simulated document: a UUID that ends in the number of its arrival."""
-    return f"00000000-0000-7000-8000-{number:012d}"
+    return f"00000000-0000-7000-8{resubmission:03d}-{number:012d}"
 
 
 def arrival_number(id_: str) -> int:
@@ -104,10 +115,15 @@ class SequentialIds:
 
     def __init__(self) -> None:
         self._next = 0
+        self.resubmitted: str | None = None
+        """The id of the next document, if that is one submitted again."""
 
     def make(self, n: int, now: int) -> list[str]:
         """Return the next n ids."""
         del now
+        if self.resubmitted is not None:
+            ids, self.resubmitted = [self.resubmitted], None
+            return ids
         first, self._next = self._next, self._next + n
         return [simulated_id(number) for number in range(first, first + n)]
 
@@ -122,10 +138,12 @@ def simulate_scenario(
     """Run a scenario to its end; `progress` is called with (finished, total)."""
     arrivals = generate_arrivals(scenario, max_documents)
     clock = ManualClock()
-    queue = Queue(open_store("memory://", clock), clock=clock, ids=SequentialIds())
+    ids = SequentialIds()
+    queue = Queue(open_store("memory://", clock), clock=clock, ids=ids)
     queue.set_policy(discipline.apply_to(scenario.policy), OPERATOR, now=0)
     _apply_customer_settings(queue, scenario, arrivals)
     playing = Simulation(arrivals, document_specs(scenario), scenario.workers, queue, progress)
+    playing.ids = ids
     with gc_disabled():
         return Run(scenario, discipline, arrivals, *playing.run())
 
@@ -151,7 +169,7 @@ class Simulation:
         queue: QueueLike,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._arrivals, self._specs, self._idle_workers = arrivals, specs, workers
+        self._arrivals, self._specs, self._idle_workers, self._slots = arrivals, specs, workers, workers
         self._queue, self._progress = queue, progress
         self._full_queue = queue if isinstance(queue, Queue) else None
         """None for a `QueueLike` that has no more than its two methods: no delays, caps or history."""
@@ -161,8 +179,10 @@ class Simulation:
         self._started = array("q", [-1]) * len(arrivals)
         self._finished = array("q", [-1]) * len(arrivals)
         self._failures_left = {number: arrival.failures for number, arrival in enumerate(arrivals) if arrival.failures}
-        self.has_delays = bool(self._failures_left)
-        """Whether a retry or a rate limit may become due between arrivals and completions."""
+        self._earlier_attempts: list[AttemptSpan] = []
+        self._cancels_left = {number: arrival.cancels for number, arrival in enumerate(arrivals) if arrival.cancels}
+        self.ids: SequentialIds | None = None
+        """Needed for documents that are cancelled and submitted again."""
         self.changes: Sequence[ScheduledChange] = ()
         """By time; changes of an instant come before anything else at that instant."""
         self.on_arrival: Callable[[int, int], None] | None = None
@@ -170,7 +190,8 @@ class Simulation:
         self.capped_customers: frozenset[str] = frozenset()
         """Customers with a limit, whose completions are recorded before any worker claims."""
         self._next_change = 0
-        self._arrived = self._done = self._unpruned = 0
+        self._arrived = self._done = self._unpruned = self._running = 0
+        self._report_due_after = -1
 
     def run(self) -> SimulationResult:
         """Until every document is finished."""
@@ -190,11 +211,11 @@ class Simulation:
                 at = self._submit_arrivals(at)
             else:
                 raise AssertionError("documents wait, workers are idle, and nothing is due")
-        return SimulationResult(self._levels, self._started, self._finished)
+        return SimulationResult(self._levels, self._started, self._finished, self._earlier_attempts)
 
     def _next_due(self, next_end: int | None, next_arrival: int | None) -> int | None:
-        """Return when a retry becomes due before any other event, if a worker is idle."""
-        if not self.has_delays or self._idle_workers <= 0 or self._full_queue is None:
+        """Return when a retry, a rate limit or a share becomes due before any other event, if a worker is idle."""
+        if self._idle_workers <= 0 or self._full_queue is None or self._arrived == self._done + self._running:
             return None
         due = self._full_queue.next_due()
         next_change = self.changes[self._next_change].at if self._next_change < len(self.changes) else None
@@ -211,6 +232,8 @@ class Simulation:
         at, workers, act = self.changes[self._next_change]
         self._next_change += 1
         self._idle_workers += workers
+        self._slots += workers
+        self._report_due_after = -1
         if act is not None:
             act(at)
         if self._idle_workers > 0:
@@ -225,7 +248,7 @@ class Simulation:
             if arrival.at != first.at or arrival.customer != first.customer or arrival.group != first.group:
                 break
             end += 1
-        receipts = self._queue.submit(first.customer, (self._specs[first.group],) * (end - at), now=first.at)
+        receipts = self._queue.submit(first.customer, self._batch_specs(at, end), now=first.at)
         for number, receipt in enumerate(receipts, start=at):
             self._levels[number] = receipt.level
             if self.on_arrival is not None:
@@ -235,13 +258,30 @@ class Simulation:
             self._ack_and_claim(first.at, is_idle=True)
         return end
 
+    def _batch_specs(self, at: int, end: int) -> Sequence[NewDocument]:
+        """Return what a customer submits at once."""
+        spec = self._specs[self._arrivals[at].group]
+        if self._arrivals[at].pages is None:
+            return (spec,) * (end - at)
+        return [spec._replace(pages=arrival.pages) for arrival in self._arrivals[at:end]]
+
+    def _report_slots(self, now: int) -> None:
+        """Report the workers to the queue before their last report is out of date: shares depend on live slots."""
+        if self._full_queue is not None:
+            report = WorkerReport("simulated", "simulator", 1, max(0, self._slots), 0, "simulated", 0)
+            self._full_queue.record_worker(report, now=now)
+        self._report_due_after = now + WORKER_TIMEOUT
+
     def _ack_and_claim(self, now: int, outcomes: Sequence[Outcome] = (), *, is_idle: bool = False) -> None:
         """Record what ended and claim for idle workers, each after its wake-up delay."""
+        if now > self._report_due_after:
+            self._report_slots(now)
         if self._idle_workers <= 0 and self._full_queue is not None:
             self._full_queue.ack(outcomes, now=now)
             return
         claimed = self._queue.ack_and_claim(outcomes, "simulated", self._idle_workers, lease=LEASE, now=now).claimed
         self._idle_workers -= len(claimed)
+        self._running += len(claimed)
         for claim in claimed:
             number = arrival_number(claim.document.id)
             begins = now + self._arrivals[number].wakeup if is_idle else now
@@ -249,7 +289,9 @@ class Simulation:
                 self._started[number] = begins
             under_way = self._current_attempt(number)
             ends = begins + under_way.service
-            if self._arrivals[number].customer not in self.capped_customers:
+            if number in self._cancels_left:
+                ends = begins + self._arrivals[number].cancel_after
+            elif self._arrivals[number].customer not in self.capped_customers:
                 ends += under_way.handover  # its end and the next start are told in one call
             heappush(self._completions, (ends, number, claim))
 
@@ -265,6 +307,10 @@ class Simulation:
             self._idle_workers += 1
             self._ack_and_claim(now)
             return
+        self._running -= 1
+        if number in self._cancels_left:
+            self._cancel_and_resubmit(number, claimed, now)
+            return
         handover = self._current_attempt(number).handover
         if self._arrivals[number].customer in self.capped_customers and self._full_queue is not None:
             self._full_queue.ack((self._end_attempt(number, claimed, now, 0),), now=now)
@@ -275,16 +321,33 @@ class Simulation:
             self._ack_and_claim(now, (outcome,))
         self._report_and_prune(now)
 
+    def _cancel_and_resubmit(self, number: int, claimed: Claim, now: int) -> None:
+        """Cancel a running document, and submit it again at once: a new check, and a new place in its lane."""
+        if self._full_queue is None or self.ids is None:
+            raise AssertionError("a scenario with cancelled documents needs a queue, and its ids")
+        arrival, left = self._arrivals[number], self._cancels_left.pop(number)
+        if left > 1:
+            self._cancels_left[number] = left - 1
+        self._full_queue.cancel(claimed.document.id, OPERATOR, now=now)
+        self._earlier_attempts.append(AttemptSpan(number, now - arrival.cancel_after, now))
+        self.ids.resubmitted = simulated_id(number, 1 + arrival.cancels - left)
+        self._queue.submit(arrival.customer, self._batch_specs(number, number + 1), now=now)
+        self._idle_workers += 1
+        self._ack_and_claim(now)
+
     def _end_attempt(self, number: int, claimed: Claim, ended: int, ack_delay: int) -> Outcome:
         """Return the outcome of an attempt that ended then and is recorded later."""
+        tried = self._current_attempt(number)
+        began_after = ended - tried.service - (claimed.document.started_at or 0)
+        work = Work(began_after, tried.service) if began_after or ack_delay else None
         if left := self._failures_left.get(number, 0):
-            tried = self._current_attempt(number)
             self._failures_left[number] = left - 1
-            return _failure_outcome(claimed, tried, ack_delay)
+            self._earlier_attempts.append(AttemptSpan(number, ended - tried.service, ended))
+            return _failure_outcome(claimed, tried, ack_delay, work)
         self._finished[number] = ended
         self._done += 1
         self._unpruned += 1
-        return _success_outcome(claimed)
+        return Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, "null", work=work)
 
     def _report_and_prune(self, now: int) -> None:
         if self._progress is not None and self._done % PROGRESS_INTERVAL_DOCUMENTS == 0:
@@ -299,16 +362,12 @@ class Simulation:
             self._full_queue.prune(now, limit=len(self._arrivals), now=now)
 
 
-def _failure_outcome(claimed: Claim, attempt: Arrival | FailedAttempt, ack_delay: int) -> Outcome:
+def _failure_outcome(claimed: Claim, attempt: Arrival | FailedAttempt, ack_delay: int, work: Work | None) -> Outcome:
     """The time until the retry counts from the end of the attempt."""
     known = attempt.retry_in if isinstance(attempt, FailedAttempt) else None
     usual = DEFAULT_RETRY_POLICY.delay(claimed.document.attempt, 0)
     retry_in = max(0, (usual if known is None else known) - ack_delay)
-    return Outcome(claimed.document.id, claimed.fence, OutcomeKind.FAILED, None, "simulated", retry_in)
-
-
-def _success_outcome(claimed: Claim) -> Outcome:
-    return Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, "null")
+    return Outcome(claimed.document.id, claimed.fence, OutcomeKind.FAILED, None, "simulated", retry_in, work=work)
 
 
 def _apply_customer_settings(queue: Queue, scenario: Scenario, arrivals: Sequence[Arrival]) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from inturn.analysis.compare import Waits, measured_waits, rounded, summarize_waits
 from inturn.analysis.forecast_accuracy import ForecastAccuracy
 from inturn.analysis.history import History
-from inturn.analysis.metrics import JainIndices, MetricsInput, jain_indices
+from inturn.analysis.metrics import MetricsInput, ShareIndices, share_indices
 from inturn.insights.shares import fair_shares
 from inturn.model import SECOND, CustomerSettings
 
@@ -129,6 +129,7 @@ def measure_fairness(history: History, until: int, starts: ForecastAccuracy | No
             customer_fairness.customer,
         )
     )
+    shares = _share_indices(history)
     return FairnessReport(
         history.arrivals[0].at,
         until,
@@ -136,13 +137,14 @@ def measure_fairness(history: History, until: int, starts: ForecastAccuracy | No
         history.workers,
         history.is_cut,
         min(crowded * window, until - history.arrivals[0].at) / SECOND,
-        *_jain_indices(history),
+        shares.seconds.windows,
+        shares.documents.windows,
         starts,
         tuple(customer_fairnesses),
     )
 
 
-def _jain_indices(history: History) -> JainIndices:
+def _share_indices(history: History) -> ShareIndices:
     ended = [
         (arrival, max(arrival.at, started), finished)
         for number, (arrival, finished) in enumerate(zip(history.arrivals, history.finished, strict=True))
@@ -150,7 +152,7 @@ def _jain_indices(history: History) -> JainIndices:
     ]
     arrivals, begun, finishes = zip(*ended, strict=True) if ended else ((), (), ())
     defaults = CustomerSettings()
-    return jain_indices(
+    return share_indices(
         MetricsInput(
             arrivals,
             begun,

@@ -1,10 +1,11 @@
 """What really came in and how long it took, so that it can be played again."""
 
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import ceil
 from statistics import fmean
 from sys import intern
@@ -16,6 +17,7 @@ from inturn.analysis.scenario import Arrival, FailedAttempt
 from inturn.errors import InvalidInputError
 from inturn.model import DEFAULT_COST, ENDED, SECOND, CustomerSettings, Document, DocumentState, NewDocument
 from inturn.policy import CostPolicy, Policy
+from inturn.policy.slot_share import SlotShares
 from inturn.queue_reader import QueueReader
 from inturn.store import Attempt, CustomerFilter, DocumentFilter, EventKind
 
@@ -184,8 +186,10 @@ def read_history(
             progress(len(recorded_documents), 0)
     recorded_documents.reverse()  # of one instant, first come first
     settings = dict(_customer_settings(queue))
-    history = build_history(recorded_documents, settings, throttled=_throttled_customers(queue, settings))
     versions = tuple((policy.at, policy.policy) for policy in reversed(queue.policies()))
+    max_share = _lowest_share(versions, min((record.at for record in recorded_documents), default=0))
+    throttled = _throttled_customers(queue, settings)
+    history = build_history(recorded_documents, settings, throttled=throttled, max_share=max_share)
     before = sum(arrival.at < since for arrival in history.arrivals)
     if before == len(history.arrivals):
         raise _empty_history_error()
@@ -193,18 +197,22 @@ def read_history(
 
 
 def build_history(
-    records: list[RecordedDocument], settings: Mapping[str, CustomerSettings], throttled: frozenset[str] = frozenset()
+    records: list[RecordedDocument],
+    settings: Mapping[str, CustomerSettings],
+    throttled: frozenset[str] = frozenset(),
+    max_share: float = 1.0,
 ) -> History:
     """History from what is known of each document, in any order; emptied on the way, so that memory is used once.
 
-    `idle`: customers whose documents may have waited while workers had nothing to do.
+    `throttled`: customers whose documents may have waited while workers had nothing to do. `max_share`: the part of the
+    slots at which other customers' did.
     """
     served = array("q", (record.service for record in records if record.service is not None))
     if not served:
         raise _empty_history_error()
     usual = round(fmean(served))
     records.sort(key=lambda recorded_document: recorded_document.at)
-    lags, staff = _infer_capacity(records, throttled)
+    lags, staff = _infer_capacity(records, throttled, _full_shares(records, max_share))
     given: dict[tuple[float, int | None], int] = {}
     arrivals: list[Arrival] = []
     waits: list[int | None] = []
@@ -247,11 +255,19 @@ def _failed_attempts(record: RecordedDocument, handovers: Iterator[int]) -> Iter
         yield FailedAttempt(min(max(1, ended - started), LEASE - 1), next(handovers), retry_in)
 
 
-def _infer_capacity(records: Sequence[RecordedDocument], throttled: frozenset[str]) -> tuple[WorkerDelays, Capacity]:
+def _infer_capacity(
+    records: Sequence[RecordedDocument], throttled: frozenset[str], full_shares: Mapping[str, Sequence[tuple[int, int]]]
+) -> tuple[WorkerDelays, Capacity]:
     """Attempts that failed come after all documents, in their order."""
     waited = [
         QueuedWait(
-            number, recorded_document.at, recorded_document.first_started, recorded_document.customer not in throttled
+            number,
+            recorded_document.at,
+            recorded_document.first_started,
+            recorded_document.customer not in throttled
+            and not _overlaps(
+                full_shares.get(recorded_document.customer, ()), recorded_document.at, recorded_document.first_started
+            ),
         )
         for number, recorded_document in enumerate(records)
         if recorded_document.first_started is not None
@@ -271,6 +287,39 @@ def _infer_capacity(records: Sequence[RecordedDocument], throttled: frozenset[st
     knows_all = all(record.failed_attempts or not record.failures for record in records)
     ran = ExecutionLog(begun, ended, waited, is_complete=knows_all)
     return ran.delays(), ran.capacity()
+
+
+def _lowest_share(versions: Sequence[tuple[int, Policy]], since: int) -> float:
+    """Return the lowest limit of a customer's share of the slots in force since then; versions are in order."""
+    first = max((place for place, (at, _) in enumerate(versions) if at <= since), default=0)
+    return min((policy.turns.max_share for _, policy in versions[first:]), default=1.0)
+
+
+def _full_shares(records: Sequence[RecordedDocument], max_share: float) -> dict[str, list[tuple[int, int]]]:
+    """When each customer held its share of the slots: its documents may have waited while workers were idle."""
+    steps = sorted(
+        step
+        for record in records
+        if record.started is not None and record.finished is not None
+        for step in ((record.started, 1, record.customer), (record.finished, -1, record.customer))
+    )
+    limit = SlotShares(live_slots=max(accumulate((step for _, step, _ in steps), initial=0))).limit(max_share)
+    result: dict[str, list[tuple[int, int]]] = {}
+    running: Counter[str] = Counter()
+    began: dict[str, int] = {}
+    for at, step, customer in steps if limit is not None else ():
+        running[customer] += step
+        if step > 0 and running[customer] == limit:
+            began[customer] = at
+        elif step < 0 and running[customer] + 1 == limit:
+            result.setdefault(customer, []).append((began.pop(customer), at))
+    return result
+
+
+def _overlaps(periods: Sequence[tuple[int, int]], begin: int, end: int) -> bool:
+    """Whether one of these disjoint periods, in order, overlaps the given one."""
+    place = bisect_left(periods, (end, 0))
+    return place > 0 and periods[place - 1][1] > begin
 
 
 def _empty_history_error() -> InvalidInputError:

@@ -2,14 +2,15 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import heapreplace
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import ceil
 from typing import Any, Final, NamedTuple
 
-from inturn.analysis.engine import Run
+from inturn.analysis.charges import ChargeUnit
+from inturn.analysis.engine import AttemptSpan, Run
 from inturn.analysis.gps import Job, finish_times
 from inturn.analysis.scenario import Arrival
 from inturn.model import SECOND
@@ -32,15 +33,32 @@ class GroupReport:
     worst: float
     slowdown: float
     """Time from arrival to finish, against the same when alone in the system; mean over customers."""
+    work_share: float | None
+    """Its part of the worker seconds in windows in which two or more customers had a backlog."""
     jain: float | None
-    """Jain's index of the worker seconds that customers of this group got, over windows in which two or more of them
-    had a backlog."""
+    """Jain's index of what customers of this group got, over windows in which two or more of them had a backlog."""
     jain_documents: float | None
-    """The same of the documents that were started."""
+    """The same of started documents."""
     behind_ideal: float
     """Seconds that documents finished later than under ideal sharing, on average; 0 for those that were early."""
     longest_gap: float
     """The longest time a customer had documents waiting and none was started."""
+
+
+class JainIndex(NamedTuple):
+    """Jain's index of what customers with a backlog got; None if there were never two of them."""
+
+    run: float | None
+    """Over the whole run: each customer's sum against its fair part of it."""
+    windows: float | None
+    """Mean over windows of five minutes."""
+
+
+class ShareIndices(NamedTuple):
+    """How equal the shares were, counted in worker seconds and in documents started."""
+
+    seconds: JainIndex
+    documents: JainIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +72,14 @@ class Report:
     workers: int
     documents: int
     seconds: float
+    charge: str
+    """What lanes were charged: documents, pages or time."""
+    max_share: float
     jain: float | None
     """Jain's index of worker seconds over windows, all customers with a backlog together."""
     jain_documents: float | None
     """The same of started documents."""
+    shares: ShareIndices
     groups: tuple[GroupReport, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,6 +98,7 @@ class MetricsInput(NamedTuple):
     group_of: Callable[[Arrival], int]
     """A place in `groups`."""
     weight_of: Callable[[Arrival], float]
+    earlier_attempts: Sequence[AttemptSpan] = ()
 
 
 def build_report(run: Run) -> Report:
@@ -90,8 +113,9 @@ def build_report(run: Run) -> Report:
         [group.name for group in groups],
         lambda arrival: arrival.group,
         lambda arrival: groups[arrival.group].weight,
+        run.earlier_attempts,
     )
-    figures, indices = group_metrics(subject)
+    figures, shares = group_metrics(subject)
     span = max(run.finished, default=0) - (run.arrivals[0].at if run.arrivals else 0)
     return Report(
         scenario.name,
@@ -101,34 +125,38 @@ def build_report(run: Run) -> Report:
         scenario.workers,
         len(run.arrivals),
         span / SECOND,
-        *indices,
+        str(ChargeUnit.of(scenario.policy)),
+        scenario.policy.turns.max_share,
+        shares.seconds.windows,
+        shares.documents.windows,
+        shares,
         figures,
     )
 
 
-class JainIndices(NamedTuple):
-    """Jain's index by worker seconds and by documents; None where no two customers had a backlog."""
-
-    seconds: float | None
-    documents: float | None
-
-
-def group_metrics(subject: MetricsInput) -> tuple[tuple[GroupReport, ...], JainIndices]:
-    """The figures of each group that has documents, and Jain's indices of all customers together."""
+def group_metrics(subject: MetricsInput) -> tuple[tuple[GroupReport, ...], ShareIndices]:
+    """The figures of each group that has documents, and the indices of all customers together."""
     customers = list(_customer_runs(subject))
     behind = _behind_ideal(subject)
+    seconds = _shares_by_window(subject, customers, _service_by_window)
+    documents = _shares_by_window(subject, customers, _starts_by_window)
     groups = []
     for number, group in enumerate(subject.groups):
         members = [customer for customer in customers if customer.group == number]
-        documents = [index for member in members for index in member.documents]
-        if documents:
-            groups.append(_group_report(subject, group, members, [behind[index] for index in documents]))
-    return tuple(groups), _jain_indices(subject, customers)
+        numbers = [index for member in members for index in member.documents]
+        if numbers:
+            work = _work_share(seconds, customers, number)
+            groups.append(_group_report(subject, group, members, [behind[index] for index in numbers], work))
+    return tuple(groups), ShareIndices(_jain_index(seconds), _jain_index(documents))
 
 
-def jain_indices(subject: MetricsInput) -> JainIndices:
-    """Compute Jain's indices of all customers together."""
-    return _jain_indices(subject, list(_customer_runs(subject)))
+def share_indices(subject: MetricsInput) -> ShareIndices:
+    """Compute the indices of all customers together."""
+    customers = list(_customer_runs(subject))
+    return ShareIndices(
+        _jain_index(_shares_by_window(subject, customers, _service_by_window)),
+        _jain_index(_shares_by_window(subject, customers, _starts_by_window)),
+    )
 
 
 class CustomerRun(NamedTuple):
@@ -140,16 +168,20 @@ class CustomerRun(NamedTuple):
     documents: list[int]
     backlog: list[tuple[int, int]]
     """The stretches in which it had documents waiting."""
+    earlier_attempts: Sequence[AttemptSpan]
 
 
 def _customer_runs(run: MetricsInput) -> Iterator[CustomerRun]:
     documents: dict[str, list[int]] = defaultdict(list)
     for number, arrival in enumerate(run.arrivals):
         documents[arrival.customer].append(number)
+    earlier: dict[str, list[AttemptSpan]] = defaultdict(list)
+    for span in run.earlier_attempts:
+        earlier[run.arrivals[span.number].customer].append(span)
     for name, numbers in documents.items():
         first = run.arrivals[numbers[0]]
         backlog = list(_backlog(run, numbers))
-        yield CustomerRun(name, run.group_of(first), run.weight_of(first), numbers, backlog)
+        yield CustomerRun(name, run.group_of(first), run.weight_of(first), numbers, backlog, earlier.get(name, ()))
 
 
 def _backlog(run: MetricsInput, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -164,8 +196,9 @@ def _backlog(run: MetricsInput, numbers: Sequence[int]) -> Iterator[tuple[int, i
                 began = comings[index]
 
 
-def _group_report(run: MetricsInput, name: str, members: list[CustomerRun], behind: list[float]) -> GroupReport:
-    jain, jain_documents = _jain_indices(run, members)
+def _group_report(
+    run: MetricsInput, name: str, members: list[CustomerRun], behind: list[float], work_share: float | None
+) -> GroupReport:
     documents = [number for member in members for number in member.documents]
     waits = sorted((run.started[number] - run.arrivals[number].at) / SECOND for number in documents)
     return GroupReport(
@@ -178,8 +211,9 @@ def _group_report(run: MetricsInput, name: str, members: list[CustomerRun], behi
         p99=percentile(waits, 0.99),
         worst=waits[-1],
         slowdown=sum(_slowdown(run, member.documents) for member in members) / len(members),
-        jain=jain,
-        jain_documents=jain_documents,
+        work_share=work_share,
+        jain=_jain_index(_shares_by_window(run, members, _service_by_window)).windows,
+        jain_documents=_jain_index(_shares_by_window(run, members, _starts_by_window)).windows,
         behind_ideal=sum(behind) / len(behind),
         longest_gap=max(_longest_gap(run, member) for member in members) / SECOND,
     )
@@ -236,48 +270,85 @@ def _behind_ideal(run: MetricsInput) -> list[float]:
     return behind
 
 
-def _jain_indices(run: MetricsInput, customers: Sequence[CustomerRun]) -> JainIndices:
-    """Compare what customers that were backlogged throughout a window got in it, by weight."""
-    seconds: dict[int, list[float]] = defaultdict(list)
-    documents: dict[int, list[float]] = defaultdict(list)
-    for customer in customers:
+WindowShares = dict[int, dict[int, float]]
+"""By window and place of the customer: the weighted share of one that had a backlog throughout the window."""
+
+
+def _shares_by_window(
+    run: MetricsInput,
+    customers: Sequence[CustomerRun],
+    measure: Callable[[MetricsInput, CustomerRun, set[int]], Mapping[int, float]],
+) -> WindowShares:
+    """Return the windows in which two customers or more had a backlog, and any of them got something."""
+    shares: WindowShares = defaultdict(dict)
+    for place, customer in enumerate(customers):
         windows = {
             window
             for began, ended in customer.backlog
             for window in range(ceil(began / SHARE_WINDOW), ended // SHARE_WINDOW)
         }
         if windows:
-            served = _service_by_window(run, customer, windows)
-            starts = Counter(run.started[number] // SHARE_WINDOW for number in customer.documents)
+            served = measure(run, customer, windows)
             for window in windows:
-                seconds[window].append(served[window] / customer.weight)
-                documents[window].append(starts[window] / customer.weight)
-    return JainIndices(_mean_jain(seconds.values()), _mean_jain(documents.values()))
+                shares[window][place] = served.get(window, 0.0) / customer.weight
+    return {window: own for window, own in shares.items() if len(own) > 1 and any(own.values())}
 
 
-def _mean_jain(windows: Iterable[list[float]]) -> float | None:
-    """Mean over windows of (sum x)^2 / (n sum x^2)."""
-    indices = [
-        sum(parts) ** 2 / (len(parts) * sum(part**2 for part in parts))
-        for parts in windows
-        if len(parts) > 1 and any(parts)
-    ]
-    return sum(indices) / len(indices) if indices else None
+def _jain_index(shares: WindowShares) -> JainIndex:
+    """Return (sum x)^2 / (n sum x^2), for each window and for the sums over all of them.
+
+    Customers are not there in the same windows: a sum is taken against what the mean customer of its windows got.
+    """
+    if not shares:
+        return JainIndex(None, None)
+    got: dict[int, float] = defaultdict(float)
+    fair: dict[int, float] = defaultdict(float)
+    for own in shares.values():
+        mean = sum(own.values()) / len(own)
+        for place, share in own.items():
+            got[place] += share
+            fair[place] += mean
+    indices = [_jain([*own.values()]) for own in shares.values()]
+    return JainIndex(_jain([share / fair[place] for place, share in got.items()]), sum(indices) / len(indices))
+
+
+def _jain(shares: Sequence[float]) -> float:
+    return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
+
+
+def _work_share(seconds: WindowShares, customers: Sequence[CustomerRun], group: int) -> float | None:
+    """Return the part of the worker seconds that customers of a group got, of those with a backlog."""
+    total = own = 0.0
+    for shares in seconds.values():
+        for place, share in shares.items():
+            work = share * customers[place].weight
+            total += work
+            own += work if customers[place].group == group else 0.0
+    return own / total if total else None
 
 
 def _service_by_window(run: MetricsInput, customer: CustomerRun, windows: set[int]) -> dict[int, float]:
     served: dict[int, float] = defaultdict(float)
-    for number in customer.documents:
-        start, end = run.started[number], run.started[number] + run.arrivals[number].service
+    last = (
+        (run.finished[number] - run.arrivals[number].service, run.finished[number]) for number in customer.documents
+    )
+    for start, end in chain(last, ((span.began, span.ended) for span in customer.earlier_attempts)):
         for window in range(start // SHARE_WINDOW, end // SHARE_WINDOW + 1):
             if window in windows:
                 served[window] += min(end, (window + 1) * SHARE_WINDOW) - max(start, window * SHARE_WINDOW)
     return served
 
 
+def _starts_by_window(run: MetricsInput, customer: CustomerRun, windows: set[int]) -> Counter[int]:
+    starts = Counter(run.started[number] // SHARE_WINDOW for number in customer.documents)
+    return Counter({window: n for window, n in starts.items() if window in windows})
+
+
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, 3)
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return _rounded(value._asdict())
     if isinstance(value, dict):
         return {name: _rounded(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -63,7 +63,6 @@ def replay(
         )
     workers = plan.workers or history.workers
     playing = Simulation(history.arrivals, history.specs, workers, queue, progress)
-    playing.has_delays |= any(setting.rate for setting in settings.values())
     playing.capped_customers = frozenset(
         name for name, customer_settings in settings.items() if customer_settings.cap is not None
     )
@@ -80,10 +79,9 @@ def replay(
 
 def without_warmup(history: History, result: SimulationResult) -> SimulationResult:
     """Without the documents that were played only to be in the way."""
-    levels, started, finished = result
-    return SimulationResult(
-        levels[history.warmup_documents :], started[history.warmup_documents :], finished[history.warmup_documents :]
-    )
+    first = history.warmup_documents
+    earlier = [span._replace(number=span.number - first) for span in result.earlier_attempts if span.number >= first]
+    return SimulationResult(result.levels[first:], result.started[first:], result.finished[first:], earlier)
 
 
 def weight_under(history: History, plan: Plan, customer: str) -> float:

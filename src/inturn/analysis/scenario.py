@@ -5,12 +5,17 @@
 
     [policy]                      # optional; the defaults of a new queue otherwise
     thresholds = [-2, -4]
+    charge = "time"               # what lanes are charged: documents, pages or time
+    max_share = 0.875             # of the slots, for one customer while others come; 1 for all
 
     [[group]]
     name = "flood"
     customers = 1                 # 1 unless given
     weight = 1.0                  # as in the queue: weight, cap, cost
     failing = 0.01                # chance that an attempt fails and is tried again
+    seconds_per_page = 2.0        # pages of a document: its service time by this; without it they are unknown
+    cancel_after = 5.0            # cancels a longer document after so many seconds of work and submits it again,
+    cancels = 3                   # so many times
     arrivals = { kind = "burst", documents = 10000, at = 0 }
     service = { kind = "exponential", mean = 1.0 }
 
@@ -20,6 +25,7 @@ below.
 
 import tomllib
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -27,6 +33,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from inturn.analysis.arrival_processes import ARRIVAL_PROCESSES, ArrivalProcess
+from inturn.analysis.charges import ChargeUnit
 from inturn.errors import InvalidInputError
 from inturn.model import (
     MAX_COST,
@@ -44,13 +51,26 @@ from inturn.policy import Policy, PriorityPolicy, TurnPolicy
 MAX_WORKERS: Final = 10_000
 MAX_CUSTOMERS: Final = 1_000_000
 MAX_DOCUMENTS: Final = 10_000_000
+MAX_CANCELS: Final = 100
+POLICY_KEYS: Final = frozenset(
+    {"reset_interval", "thresholds", "overdue_after", "overdue_every", "charge", "max_share", "share_idle_after"}
+)
+GROUP_KEYS: Final = frozenset(
+    {
+        "name", "customers", "weight", "cap", "cost", "failing", "seconds_per_page", "cancel_after", "cancels",
+        "arrivals", "service",
+    }
+)  # fmt: skip
 
 SERVICE_TIME_SAMPLERS: Final[Mapping[str, Callable[[Random, float], float]]] = {
     "fixed": lambda _, mean: mean,
     "exponential": lambda random, mean: random.expovariate(1 / mean),
     "lognormal": lambda random, mean: random.lognormvariate(0, 1) * mean / 1.6487212707,
+    "pareto": lambda random, mean: random.paretovariate(1.5) * mean / 3,
 }
-"""Seconds that a document takes, with this mean. Lognormal has sigma 1: its own mean is exp(1/2)."""
+"""Seconds that a document takes, with this mean. Lognormal has sigma 1: its own mean is exp(1/2). Pareto has shape
+1.5, whose own mean is 3 and whose variance is infinite: nothing takes longer than a day.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +97,9 @@ class Group:
     cap: int | None = None
     cost: float = 1.0
     failing: float = 0.0
+    seconds_per_page: float | None = None
+    cancel_after: float = 0.0
+    cancels: int = 0
 
     @property
     def settings(self) -> CustomerSettings:
@@ -120,6 +143,11 @@ class Arrival:
     """What an idle worker takes to notice it."""
     failed_attempts: tuple[FailedAttempt, ...] = ()
     """The failed attempts, as many as `failures`; empty if unknown: then each takes as long as the last."""
+    pages: int | None = None
+    """None: as its spec has them."""
+    cancel_after: int = 0
+    """Microseconds of work after which its customer cancels it and submits it again, `cancels` times."""
+    cancels: int = 0
 
 
 def generate_arrivals(scenario: Scenario, max_documents: int = MAX_DOCUMENTS) -> list[Arrival]:
@@ -133,11 +161,19 @@ def generate_arrivals(scenario: Scenario, max_documents: int = MAX_DOCUMENTS) ->
             while group.failing and failures < 10 and random.random() < group.failing:
                 failures += 1
             name = group.name if group.customers == 1 and customer == 0 else f"{group.name}-{customer:04}"
-            arrivals.append(Arrival(seconds(at), name, number, group.service.draw(random), failures))
+            arrivals.append(_draw_arrival(random, group, seconds(at), name, number, failures))
             if len(arrivals) > max_documents:
                 raise InvalidInputError(f"scenario {scenario.name} has more than {max_documents} documents")
     arrivals.sort(key=lambda arrival: (arrival.at, arrival.group, arrival.customer))
     return arrivals
+
+
+def _draw_arrival(random: Random, group: Group, at: int, customer: str, number: int, failures: int) -> Arrival:
+    service = group.service.draw(random)
+    pages = None if group.seconds_per_page is None else max(1, round(service / seconds(group.seconds_per_page)))
+    cancel_after = seconds(group.cancel_after)
+    cancels = group.cancels if service > cancel_after else 0
+    return Arrival(at, customer, number, service, failures, pages=pages, cancel_after=cancel_after, cancels=cancels)
 
 
 def built_in_scenarios() -> dict[str, Scenario]:
@@ -188,27 +224,31 @@ def parse_scenario(name: str, text: str) -> Scenario:
 
 def _parse_policy(name: str, table: Mapping[str, Any]) -> Policy:
     where = f"[policy] of {name}"
-    _require_known_keys(where, table, {"reset_interval", "thresholds", "overdue_after", "overdue_every"})
+    _require_known_keys(where, table, POLICY_KEYS)
     default = Policy()
     durations = {
-        item: seconds(clean_number(f"{item} of {name}", table[item], 1e-6, 1e9))
-        for item in ("reset_interval", "overdue_after")
+        item: seconds(clean_number(f"{item} of {name}", table[item], 0 if item == "share_idle_after" else 1e-6, 1e9))
+        for item in ("reset_interval", "overdue_after", "share_idle_after")
         if item in table
     }
     thresholds = table.get("thresholds", default.priority.thresholds)
-    return Policy(
+    policy = Policy(
         PriorityPolicy(durations.get("reset_interval", default.priority.reset_interval), tuple(thresholds)),
         TurnPolicy(
             overdue_after=durations.get("overdue_after", default.turns.overdue_after),
             overdue_every=table.get("overdue_every", default.turns.overdue_every),
+            max_share=table.get("max_share", default.turns.max_share),
+            share_idle_after=durations.get("share_idle_after", default.turns.share_idle_after),
         ),
     )
+    return ChargeUnit.parse(f"charge of {name}", table.get("charge", ChargeUnit.TIME)).apply_to(policy)
 
 
 def _parse_group(scenario: str, table: Mapping[str, Any]) -> Group:
     name = clean_text(f"a group's name in {scenario}", table.get("name", ""))
     where = f"group {name} of {scenario}"
-    _require_known_keys(where, table, {"name", "customers", "weight", "cap", "cost", "failing", "arrivals", "service"})
+    _require_known_keys(where, table, GROUP_KEYS)
+    per_page = table.get("seconds_per_page")
     group = Group(
         name,
         _parse_arrivals(where, table.get("arrivals")),
@@ -218,6 +258,9 @@ def _parse_group(scenario: str, table: Mapping[str, Any]) -> Group:
         table.get("cap"),
         clean_number(f"cost in {where}", table.get("cost", 1.0), MIN_COST, MAX_COST),
         clean_number(f"failing in {where}", table.get("failing", 0.0), 0, 0.9),
+        None if per_page is None else clean_number(f"seconds_per_page in {where}", per_page, 1e-3, 86_400),
+        clean_number(f"cancel_after in {where}", table.get("cancel_after", 0.0), 0, 86_400),
+        _require_int(f"cancels in {where}", table.get("cancels", 0), 0, MAX_CANCELS),
     )
     clean_settings(group.settings)
     return group
@@ -237,7 +280,7 @@ def _parse_service_time(where: str, table: Any) -> ServiceTime:
     return ServiceTime(table["kind"], clean_number(f"mean service of {where}", table.get("mean", 1.0), 1e-6, 86_400))
 
 
-def _require_known_keys(where: str, table: Mapping[str, Any], known: set[str]) -> None:
+def _require_known_keys(where: str, table: Mapping[str, Any], known: AbstractSet[str]) -> None:
     if not isinstance(table, dict):
         raise InvalidInputError(f"{where} must be a table")
     unknown = sorted(set(table) - known)

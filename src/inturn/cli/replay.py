@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.analysis.advice import Advice, advise
+from inturn.analysis.charges import ChargeUnit
 from inturn.analysis.compare import MIN_CHANGE_SECONDS, Comparison, CustomerChange, compare, rounded
 from inturn.analysis.csv_history import read_csv, write_csv
 from inturn.analysis.engine import Discipline
@@ -28,9 +29,12 @@ from inturn.cli.session import Session
 from inturn.clock import SystemClock
 from inturn.errors import InvalidInputError
 from inturn.files import FOLDER_MODE, write_private
-from inturn.policy import Order, Policy
+from inturn.policy import Charge, Order, Policy
 
-NUMERIC_SETTINGS: Final = {"overdue_every": int, "bytes_per_page": int, "per_document": float, "per_page": float}
+NUMERIC_SETTINGS: Final = {
+    "overdue_every": int, "bytes_per_page": int, "per_document": float, "per_page": float, "max_share": float,
+}  # fmt: skip
+NAMED_SETTINGS: Final = {"order": Order, "charge": Charge}
 
 
 class ReplayOptions(NamedTuple):
@@ -43,6 +47,8 @@ class ReplayOptions(NamedTuple):
     scrub: bool
     policy: Sequence[str]
     order: str | None
+    charge: str | None
+    max_share: float | None
     slots: int | None
     weight: Sequence[str]
     cap: Sequence[str]
@@ -54,7 +60,7 @@ class ReplayOptions(NamedTuple):
     @classmethod
     def empty(cls) -> "ReplayOptions":
         """Return the defaults."""
-        return cls(None, None, None, None, False, (), None, None, (), (), None, None, None, False)
+        return cls(None, None, None, None, False, (), None, None, None, None, (), (), None, None, None, False)
 
 
 def replay(session: Session, options: ReplayOptions) -> None:
@@ -122,8 +128,13 @@ def _baseline_plan(history: History, options: ReplayOptions) -> Plan:
 def _proposed_plan(options: ReplayOptions, current: Policy) -> Plan | None:
     """Build the plan of the options; None without any change."""
     policy = None
-    if options.policy or options.order is not None:
-        policy = apply_changes(current, dict(_parse_policy_option(text) for text in options.policy))
+    if options.policy or not (options.order is None and options.charge is None and options.max_share is None):
+        changes = dict(_parse_policy_option(text) for text in options.policy)
+        if options.max_share is not None:
+            changes["max_share"] = options.max_share
+        policy = apply_changes(current, changes)
+    if policy is not None and options.charge is not None:
+        policy = ChargeUnit.parse("--charge with --replay", options.charge).apply_to(policy)
     if policy is not None and options.order is not None:
         policy = _parse_order(options.order).apply_to(policy)
     settings: dict[str, dict[str, Any]] = {}
@@ -141,14 +152,14 @@ def _parse_policy_option(text: str) -> tuple[str, Any]:
     known = list(Policy().to_dict())
     if not separator or name not in known:
         raise InvalidInputError(f"--policy takes NAME=VALUE with a name of {', '.join(known)}; not {text!r}")
-    if name in DURATION_SETTINGS:
+    if name in {*DURATION_SETTINGS, "share_idle_after"}:
         return name, parse_duration(f"--policy {name}", value)
     if name == "thresholds":
         return name, parse_thresholds(value)
     try:
-        return name, Order(value) if name == "order" else NUMERIC_SETTINGS[name](value)
+        return name, NAMED_SETTINGS[name](value) if name in NAMED_SETTINGS else NUMERIC_SETTINGS[name](value)
     except ValueError:
-        allowed = ", ".join(Order) if name == "order" else "a number"
+        allowed = ", ".join(NAMED_SETTINGS[name]) if name in NAMED_SETTINGS else "a number"
         raise InvalidInputError(f"--policy {name} takes {allowed}, not {value!r}") from None
 
 
@@ -184,6 +195,8 @@ def _typed_options(options: ReplayOptions) -> list[str]:
     return [
         *options.policy,
         *([f"order={options.order}"] if options.order is not None else []),
+        *([f"charge={options.charge}"] if options.charge is not None else []),
+        *([f"max_share={options.max_share:g}"] if options.max_share is not None else []),
         *([f"slots={options.slots}"] if options.slots is not None else []),
         *(f"weight {item}" for item in options.weight),
         *(f"cap {item}" for item in options.cap),
@@ -249,6 +262,7 @@ def _print_changes(session: Session, comparison: Comparison) -> None:
     columns = [
         Column(texts.text("head_customer"), folds=True),
         Column(texts.text("head_documents"), number=True),
+        Column(texts.text("head_worked"), number=True),
         *(Column(texts.text(key), number=True) for key in ("series_was", "series_other", "head_change")),
         Column(texts.text("replay_changes")),
     ]
@@ -264,7 +278,8 @@ def _change_row(customer_change: CustomerChange, session: Session) -> tuple[str,
         format_change(change, texts),
     )
     way = "waits_less" if change <= -MIN_CHANGE_SECONDS else "waits_more"
-    return (customer_change.customer, texts.number(customer_change.documents), *means, texts.text(way))
+    work = format_duration(customer_change.worked, texts)
+    return (customer_change.customer, texts.number(customer_change.documents), work, *means, texts.text(way))
 
 
 def _print_advice(session: Session, options: ReplayOptions, advice: Advice) -> None:

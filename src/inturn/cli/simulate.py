@@ -1,6 +1,6 @@
 """`inturn simulate`: simulate a scenario in one or more orders and compare the waits of customers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -9,14 +9,17 @@ import typer
 from rich.console import Console
 
 from inturn.analysis import GroupReport, Report, build_report, built_in_scenarios, load_scenario
+from inturn.analysis.charges import ChargeUnit
 from inturn.analysis.engine import Discipline, simulate_scenario
 from inturn.analysis.goals import DEFAULT_GOAL
-from inturn.analysis.scenario import MAX_WORKERS
+from inturn.analysis.metrics import SHARE_WINDOW
+from inturn.analysis.scenario import MAX_WORKERS, Scenario
 from inturn.cli.output import WIDER_TERMINAL, create_table
 from inturn.cli.progress import progress_reporter
 from inturn.cli.replay import ReplayOptions, replay
 from inturn.cli.session import Session
 from inturn.errors import InvalidInputError
+from inturn.model import SECOND
 
 COLUMNS: Final[Sequence[tuple[str, Callable[[Report, GroupReport], float | None]]]] = [
     ("documents", lambda _, group: group.documents),
@@ -26,6 +29,7 @@ COLUMNS: Final[Sequence[tuple[str, Callable[[Report, GroupReport], float | None]
     ("p99", lambda _, group: group.p99),
     ("worst", lambda _, group: group.worst),
     ("slowdown", lambda _, group: group.slowdown),
+    ("work share", lambda _, group: group.work_share),
     ("Jain", lambda report, group: group.jain if group.jain is not None else report.jain),
     (
         "Jain, documents",
@@ -48,6 +52,14 @@ def simulate(  # noqa: PLR0913 - one option for each setting
     *,
     order: Annotated[
         str | None, typer.Option(help="Orders to compare: fair, classic, fifo; one of them with --replay.")
+    ] = None,
+    charge: Annotated[
+        str | None,
+        typer.Option(help="What turns are charged: documents, pages, time; several to compare, one with --replay."),
+    ] = None,
+    max_share: Annotated[
+        float | None,
+        typer.Option("--max-share", metavar="PART", help="Slots that one customer may hold while others come; 1: all."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Another draw of arrivals and service times.", min=0)] = None,
     replay_: Annotated[bool, typer.Option("--replay", help="Replay history, of the queue or from --csv.")] = False,
@@ -101,34 +113,51 @@ def simulate(  # noqa: PLR0913 - one option for each setting
     Runs it through the real queue and shows how long each group of customers waits.
     """
     options = ReplayOptions(
-        since, until, csv, export, scrub, policy or (), order, slots, weight or (), cap or (), html, svg, goal, advise
-    )
+        since, until, csv, export, scrub, policy or (), order, charge, max_share, slots, weight or (), cap or (), html,
+        svg, goal, advise,
+    )  # fmt: skip
     if replay_:
         if scenario is not None or seed is not None:
             raise InvalidInputError("--replay replays history: leave out the scenario and --seed")
         replay(session, options)
         return
-    if options._replace(order=None) != ReplayOptions.empty():
+    if options._replace(order=None, charge=None, max_share=None) != ReplayOptions.empty():
         raise InvalidInputError("these options need --replay: inturn simulate --replay …")
     if scenario is None:
         _list_scenarios(session)
         return
-    _run_scenario(session, scenario, order or "fair,classic,fifo", seed)
-
-
-def _run_scenario(session: Session, scenario: str, order: str, seed: int | None) -> None:
-    disciplines = _parse_orders(order)
     loaded = load_scenario(scenario)
     if seed is not None:
         loaded = replace(loaded, seed=seed)
+    if max_share is not None:
+        turns = replace(loaded.policy.turns, max_share=max_share)
+        loaded = replace(loaded, policy=replace(loaded.policy, turns=turns))
+    _run_scenario(session, loaded, order or "fair,classic,fifo", charge)
+
+
+def _run_scenario(session: Session, scenario: Scenario, order: str, charge: str | None) -> None:
     reports = []
     with progress_reporter(session.texts) as step:
-        for discipline in disciplines:
-            reports.append(build_report(simulate_scenario(loaded, discipline, progress=step(str(discipline)))))
+        for discipline, variant in _variants(scenario, _parse_orders(order), charge):
+            unit = ChargeUnit.of(variant.policy)
+            name = f"{discipline}, {unit}" if discipline is Discipline.FAIR and charge is not None else str(discipline)
+            reports.append(build_report(simulate_scenario(variant, discipline, progress=step(name))))
             if session.as_json:
                 session.emit(reports[-1].to_dict())
     if not session.as_json:
         print_reports(reports, session.console)
+
+
+def _variants(
+    scenario: Scenario, disciplines: Sequence[Discipline], charge: str | None
+) -> Iterator[tuple[Discipline, Scenario]]:
+    """Yield each order; the fair one once for every unit that turns are charged. The others charge nothing."""
+    units = [ChargeUnit.of(scenario.policy)]
+    if charge is not None:
+        units = [ChargeUnit.parse("--charge", part.strip()) for part in charge.split(",")]
+    for discipline in disciplines:
+        for unit in dict.fromkeys(units) if discipline is Discipline.FAIR else units[:1]:
+            yield discipline, replace(scenario, policy=unit.apply_to(scenario.policy))
 
 
 def print_reports(reports: Sequence[Report], console: Console) -> None:
@@ -147,9 +176,27 @@ def print_reports(reports: Sequence[Report], console: Console) -> None:
     for report in reports:
         for number, group in enumerate(report.groups):
             cells = [_format_cell(value(report, group)) for _, value in columns]
-            shown.add_row(report.order if number == 0 else "", f"{group.group} ({group.customers:,})", *cells)
+            order = f"{report.order}, {report.charge}" if report.order == Discipline.FAIR else report.order
+            shown.add_row(order if number == 0 else "", f"{group.group} ({group.customers:,})", *cells)
         shown.add_section()
     console.print(shown)
+    for report in reports:
+        if report.shares.seconds.run is not None:
+            console.print(_describe_shares(report))
+
+
+def _describe_shares(report: Report) -> str:
+    """Return Jain's indices of a run: of customers with a backlog, in worker seconds and in documents."""
+    order = f"{report.order}, {report.charge}" if report.order == Discipline.FAIR else report.order
+    parts = (
+        f"{_format_index(index.run)} by {unit}, {_format_index(index.windows)} in windows of {SHARE_WINDOW // SECOND} s"
+        for unit, index in (("seconds", report.shares.seconds), ("documents", report.shares.documents))
+    )
+    return f"{order}: Jain {'; '.join(parts)}"
+
+
+def _format_index(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _format_cell(value: float | None) -> str:

@@ -79,7 +79,17 @@ def summary(comparison: Comparison, changed_settings: Sequence[str], texts: Text
                 texts.text("replay_same", n=comparison.customers - less - more),
             ]
         ),
+        *_describe_shares(comparison, texts),
     ]
+
+
+def _describe_shares(comparison: Comparison, texts: Texts) -> list[str]:
+    """How equal the shares of worker time were, if two customers had a backlog at a time."""
+    current, proposed = comparison.shares_current.seconds.run, comparison.shares_proposed.seconds.run
+    if current is None or proposed is None:
+        return []
+    before, after = (texts.number(round(value, 3)) for value in (current, proposed))
+    return [texts.text("replay_shares", current=before, proposed=after)]
 
 
 def describe_contradictions(contradictions: Sequence[Contradiction], texts: Texts) -> list[str]:

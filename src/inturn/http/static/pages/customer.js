@@ -198,7 +198,7 @@ class WaitsPanel {
   constructor() {
     this.waits = definitionList(["p50", "p95", "p99"].map((percentile) => [percentile, percentile]));
     this.bar = shareBar();
-    this.over = el("span", { class: "badge share-over" }, t("customer.at_slot_limit"));
+    this.over = el("span", { class: "badge share-over" }, t("customer.over_share"));
     this.overHint = el("p", { class: "share-over-hint" }, t("customer.over_share_hint"));
     this.share = definitionList(["received", "due", "worker_time", "share_documents"].map((name) => [name, t(`customer.${name}`)]));
     this.isShared = seesAll();

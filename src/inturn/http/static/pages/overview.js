@@ -146,7 +146,7 @@ class SharesList {
       const bar = shareBar();
       const numbers = el("span", { class: "share-numbers" });
       const used = el("span", { class: "share-used" });
-      const over = el("span", { class: "badge share-over", title: t("overview.over_share_hint") }, t("overview.at_slot_limit"));
+      const over = el("span", { class: "badge share-over", title: t("overview.over_share_hint") }, t("overview.over_share"));
       const link = el("a", { class: "share", href: pageUrl("customer", { name: row.customer }) }, el("bdi", { class: "share-name" }, row.customer), used, bar.node, numbers, over);
       const node = Object.assign(el("li", {}, link), { bar, numbers, used, over });
       update(node, row);
@@ -336,6 +336,6 @@ function columns() {
 
 function withClosedTitle(node, row) {
   if (row.paused) setProp(node, "title", t("overview.customer_paused"));
-  else if (row.at_slot_limit) setProp(node, "title", t("overview.customer_over_share"));
+  else if (row.at_slot_limit) setProp(node, "title", t("overview.customer_at_slot_limit"));
   return node;
 }
