@@ -100,16 +100,18 @@ def test_limit_is_the_share_of_the_slots(slots: int, max_share: float) -> None:
         assert limit + 1 > slots * max_share
 
 
-def test_only_starts_of_several_customers_contend() -> None:
+def test_customer_is_closed_for_a_while_after_a_start_of_another() -> None:
     shares = SlotShares(8)
     for now in range(5):
         shares.started("a", now)
-    assert not shares.is_contended(5, 100)
+    assert shares.closed_until("a", 100, 5) is None
+    assert shares.closed_until("b", 100, 5) == 104
     shares.started("b", 5)
-    assert shares.is_contended(5, 100)
-    assert shares.is_contended(104, 100)
-    assert not shares.is_contended(105, 100)
-    assert not shares.is_contended(4, 100)
+    shares.started("a", 7)
+    assert [shares.closed_until("a", 100, now) for now in (4, 5, 104, 105)] == [None, 105, 105, None]
+    assert shares.closed_until("b", 100, 7) == 107
+    shares.started("a", 9)
+    assert (shares.closed_until("a", 100, 9), shares.closed_until("b", 100, 9)) == (105, 109)
 
 
 def test_classic_order_charges_nothing() -> None:

@@ -94,9 +94,7 @@ def set_(  # noqa: PLR0913 - one option for each setting
     ] = None,
     share_idle_after: Annotated[
         str | None,
-        typer.Option(
-            "--share-idle-after", metavar="TIME", help="All slots to one customer after no other's start for this long."
-        ),
+        typer.Option("--share-idle-after", metavar="TIME", help="All slots to one customer after this long at least."),
     ] = None,
     per_document: Annotated[
         float | None, typer.Option("--per-document", metavar="COST", help="Part of a document's cost that is its own.")

@@ -116,7 +116,7 @@ class LaneTracker(Generic[LaneT]):
         shares.started(customer.name, now)
         limit = shares.limit(policy.max_share)
         if limit is not None and customer.work.in_flight >= limit:
-            shares.at_limit.setdefault(customer.name, False)
+            shares.at_limit.setdefault(customer.name, None)
         if shares.at_limit:
             self.review_shares(now)
 
@@ -124,17 +124,22 @@ class LaneTracker(Generic[LaneT]):
         """Close customers that hold their share of the slots while others come; open them otherwise."""
         shares, policy = self.scheduler.shares, self.scheduler.policy
         limit = shares.limit(policy.max_share) if policy.tracks_runs else None
-        is_contended = shares.is_contended(now, policy.share_idle_after)
-        for name, was_closed in list(shares.at_limit.items()):
+        for name, opens_at in list(shares.at_limit.items()):
             customer = self._find_customer(name)
-            is_at_limit = limit is not None and customer.work.in_flight >= limit
-            customer.at_slot_limit = is_at_limit and is_contended
-            if customer.at_slot_limit is not was_closed:
-                self.open_or_close(customer)
-            if is_at_limit:
-                shares.at_limit[name] = customer.at_slot_limit
+            closed_until = None
+            if limit is not None and customer.work.in_flight >= limit:
+                closed_until = shares.at_limit[name] = shares.closed_until(name, self._hold_time(customer), now)
             else:
                 del shares.at_limit[name]
+            customer.at_slot_limit = closed_until is not None
+            if customer.at_slot_limit is (opens_at is None):
+                self.open_or_close(customer)
+
+    def _hold_time(self, customer: CustomerLanes[LaneT]) -> int:
+        """Return how long a slot is left to others: as long as the customer's next document may take."""
+        heads = (lane.head for lane in customer.lanes.values() if lane.head is not None)
+        times = [self.scheduler.expected_time(customer.work, head.cost) for head in heads]
+        return max(self.scheduler.policy.share_idle_after, *times, 0)
 
     def stopped(self, customer: CustomerLanes[LaneT]) -> None:
         """Count a document of the customer that no longer runs."""

@@ -77,8 +77,9 @@ class TurnPolicy:
     charge: Charge = Charge.TIME
     max_share: float = 7 / 8
     """The part of the live slots that one customer may hold while others come; 1 for all."""
-    share_idle_after: int = 30 * SECOND
-    """Microseconds without a start of another customer after which one customer may hold all slots."""
+    share_idle_after: int = 0
+    """Microseconds without a start of another customer after which one customer may hold all slots. If its next
+    document is expected to take longer, that time counts."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.order, Order):
@@ -337,14 +338,13 @@ class Scheduler(Generic[LaneT]):
 
     def settle(self, lane: LaneT, charged: int, worked: int, cost: float | None) -> None:
         """Correct a lane once the worker time of a document is known; learn from it if its cost is given."""
-        if not self.policy.charges_time:
-            return
         worked = min(max(worked, MIN_WORK), MAX_WORK)
         if cost is not None:
             unit_time = max(1, round(worked / cost))
             lane.work.learn(unit_time)
             self.mean_unit_time = moved_mean(self.mean_unit_time, unit_time, QUEUE_MEAN_WEIGHT)
-        self.correct(lane, worked - charged)
+        if self.policy.charges_time:
+            self.correct(lane, worked - charged)
 
     def correct(self, lane: LaneT, difference: int) -> None:
         """Add to a lane's charges, or refund some of them; an open lane gets no earlier than V by it.
@@ -396,8 +396,10 @@ class Scheduler(Generic[LaneT]):
 
     def expected_charge(self, work: CustomerWork, cost: float) -> int:
         """Return what a document of a customer is charged at its start, before its weight."""
-        if self.policy.charge is Charge.COST:
-            return cost_charge(cost)
+        return cost_charge(cost) if self.policy.charge is Charge.COST else self.expected_time(work, cost)
+
+    def expected_time(self, work: CustomerWork, cost: float) -> int:
+        """Return the worker time expected of a document of a customer."""
         unit_time = work.unit_time or self.mean_unit_time or VIRTUAL_TIME_UNIT
         return min(max(round(cost * unit_time), MIN_WORK), MAX_WORK)
 

@@ -4,8 +4,9 @@ Running documents are not taken away. A customer with long documents could there
 customer's document would wait until one of them ends, whatever the order is. With a limit of 7/8, one slot of eight is
 left to others.
 
-A customer at the limit is closed while the queue is *contended*: a document of another customer than the one before was
-started less than `share_idle_after` ago. After that time without another customer it may hold all slots.
+A customer at the limit is closed while others *come*: a document of another customer was started less than the hold
+time ago. The hold time is what its own next document is expected to take, or `share_idle_after` if that is longer: for
+so long the slot would be missing to the next that comes. Short documents therefore hardly ever leave a slot idle.
 """
 
 from dataclasses import dataclass, field
@@ -23,13 +24,16 @@ class SlotShares:
     """The slots of workers that are alive, as the current claim counted them."""
     last_customer: str | None = None
     """The customer whose document was started last."""
-    contended_at: int | None = None
-    """When a document of another customer than the one before was last started."""
-    at_limit: dict[str, bool] = field(default_factory=dict)
-    """Customers that hold as many slots as the limit allows, or more; True while their lanes are closed for it."""
+    last_at: int | None = None
+    """When that was."""
+    other_at: int | None = None
+    """When a document of any other customer was last started."""
+    at_limit: dict[str, int | None] = field(default_factory=dict)
+    """Customers that hold as many slots as the limit allows, or more, with the time at which they open at the latest if
+    their lanes are closed for it."""
 
     def limit(self, max_share: float) -> int | None:
-        """Return how many slots a customer may hold while the queue is contended; None for all."""
+        """Return how many slots a customer may hold while others come; None for all."""
         if max_share >= 1 or self.live_slots < MIN_SHARED_SLOTS:
             return None
         return max(1, int(self.live_slots * max_share))
@@ -37,16 +41,18 @@ class SlotShares:
     def started(self, customer: str, now: int) -> None:
         """Note whose document was started."""
         if customer != self.last_customer:
-            if self.last_customer is not None:
-                self.contended_at = now
+            self.other_at = self.last_at
             self.last_customer = customer
+        self.last_at = now
 
-    def is_contended(self, now: int, idle_after: int) -> bool:
-        """Return whether the limit applies now. A time in the future comes from a wrong clock, and does not count."""
-        return self.contended_at is not None and 0 <= now - self.contended_at < idle_after
+    def closed_until(self, customer: str, hold: int, now: int) -> int | None:
+        """Return until when a customer at the limit is closed; None if it is not.
 
-    def opens_at(self, idle_after: int) -> int | None:
-        """Return when closed customers open at the latest; None if there is none."""
-        if self.contended_at is None or not any(self.at_limit.values()):
-            return None
-        return self.contended_at + idle_after
+        A start in the future comes from a wrong clock, and does not count.
+        """
+        came_at = self.other_at if customer == self.last_customer else self.last_at
+        return came_at + hold if came_at is not None and 0 <= now - came_at < hold else None
+
+    def opens_at(self) -> int | None:
+        """Return when the first closed customer opens at the latest; None if there is none."""
+        return min((at for at in self.at_limit.values() if at is not None), default=None)

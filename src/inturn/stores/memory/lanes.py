@@ -129,7 +129,7 @@ class Lanes:
 
     def share_opens_at(self) -> int | None:
         """Return when customers that hold their share of the slots open at the latest."""
-        return self.scheduler.shares.opens_at(self.scheduler.policy.share_idle_after)
+        return self.scheduler.shares.opens_at()
 
     def all(self) -> Iterator[MemoryLane]:
         for customer in self.customers.values():

@@ -121,7 +121,7 @@ def _scheduler_to_json(lanes: Lanes) -> list[Any]:
         scheduler.rotation,
         levels,
         scheduler.mean_unit_time,
-        [shares.last_customer, shares.contended_at, shares.at_limit],
+        [shares.last_customer, shares.last_at, shares.other_at, shares.at_limit],
     ]
 
 
@@ -159,10 +159,10 @@ def _read_scheduler(lanes: Lanes, data: list[Any]) -> None:
     scheduler = lanes.scheduler
     scheduler.next_stamp, scheduler.dispatched, scheduler.rotation, levels, *work = data
     if work:  # older backups have none
-        scheduler.mean_unit_time, (last_customer, contended_at, at_limit) = work
-        scheduler.shares = SlotShares(0, last_customer, contended_at, at_limit)
-        for name, is_closed in at_limit.items():
-            lanes.customer(name).at_slot_limit = is_closed
+        scheduler.mean_unit_time, shares = work
+        scheduler.shares = SlotShares(0, *shares)
+        for name, opens_at in scheduler.shares.at_limit.items():
+            lanes.customer(name).at_slot_limit = opens_at is not None
     for number, (turn, stamp, max_turn, overdue_uses) in zip(LEVELS, levels, strict=True):
         level = scheduler.levels[number]
         level.virtual_time, level.max_turn, level.overdue_uses = VirtualTime(turn, stamp), max_turn, overdue_uses

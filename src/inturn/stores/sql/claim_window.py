@@ -370,7 +370,7 @@ class ClaimWindow:
         """Read these customers' limits, and all lanes of those that have any."""
         new = [owner for owner in owners if owner not in self.customers]
         for owner in new:
-            at_slot_limit = self.scheduler.shares.at_limit.get(str(owner), False)
+            at_slot_limit = self.scheduler.shares.at_limit.get(str(owner)) is not None
             self.customers[owner] = CustomerLanes(str(owner), at_slot_limit=at_slot_limit)
         if not new or not self._queue.has_limits:
             return

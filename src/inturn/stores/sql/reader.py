@@ -191,7 +191,7 @@ class QueueReader:
                 running.get(row[0], 0),
                 limits.get(row[0]),
                 waiting.get(row[0], []),
-                at_slot_limit=at_limit.get(str(row[0]), False),
+                at_slot_limit=at_limit.get(str(row[0])) is not None,
             )
             for row in rows
         ]
@@ -257,8 +257,7 @@ class QueueReader:
 
     def next_due(self) -> int | None:
         times = list(self.queries.fetch_one("deadlines") or ())
-        turns = self.policy().policy.turns
-        times.append(self._shares(turns).opens_at(turns.share_idle_after))
+        times.append(self._shares(self.policy().policy.turns).opens_at())
         return min((at for at in times if at is not None), default=None)
 
     def _shares(self, policy: TurnPolicy) -> SlotShares:

@@ -1,6 +1,6 @@
 """Store the scheduler's state as JSON: next stamp, dispatched, rotation; for each level its virtual time (turn, stamp),
-highest turn, overdue uses, open lanes; the expected time of new customers; and of shares: the last customer, when the
-queue was last contended, customers at the limit. It is small, and always read and written whole.
+highest turn, overdue uses, open lanes; the expected time of new customers; and of shares: the last customer, its last
+start, the last one of others, customers at the limit. It is small, and always read and written whole.
 """
 
 import json
@@ -10,7 +10,7 @@ from inturn.policy import TurnPolicy
 from inturn.policy.scheduler import LEVELS, LaneT, Level, Scheduler, VirtualTime
 from inturn.policy.slot_share import SlotShares
 
-INITIAL_STATE: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS], None, [None, None, {}]])
+INITIAL_STATE: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS], None, [None, None, None, {}]])
 """The state of a new queue."""
 
 
@@ -35,7 +35,9 @@ def scheduler_to_json(scheduler: Scheduler[LaneT]) -> str:
     """Write the whole state."""
     levels = ", ".join([_level_to_json(level) for level in scheduler.levels])
     shares = scheduler.shares
-    work = json.dumps([scheduler.mean_unit_time, [shares.last_customer, shares.contended_at, shares.at_limit]])
+    work = json.dumps(
+        [scheduler.mean_unit_time, [shares.last_customer, shares.last_at, shares.other_at, shares.at_limit]]
+    )
     return f"[{scheduler.next_stamp}, {scheduler.dispatched}, {scheduler.rotation}, [{levels}], {work[1:]}"
 
 
@@ -47,4 +49,4 @@ def _level_to_json(level: Level[LaneT]) -> str:
 def may_have_work(text: str) -> bool:
     """Whether any level has an open lane, or a customer is closed by its share, which the next claim reviews."""
     _, _, _, levels, *work = json.loads(text)
-    return any(open_lanes for *_, open_lanes in levels) or bool(work and any(work[1][2].values()))
+    return any(open_lanes for *_, open_lanes in levels) or bool(work and any(work[1][3].values()))

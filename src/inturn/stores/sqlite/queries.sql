@@ -90,7 +90,7 @@ DELETE FROM lane_log;
 SELECT
     paused_by IS NULL AND (
         EXISTS (SELECT 1 FROM lane_log) OR EXISTS (SELECT 1 FROM lane WHERE scheduled = 1)
-        OR EXISTS (SELECT 1 FROM json_each(scheduler_state, '$[5][2]') WHERE value)
+        OR EXISTS (SELECT 1 FROM json_each(scheduler_state, '$[5][3]') WHERE value)
     )
     OR EXISTS (SELECT 1 FROM deadline WHERE :now >= min(
         coalesce(start_by, 9223372036854775807), coalesce(lease, 9223372036854775807),

@@ -11,6 +11,8 @@ from inturn.policy import Charge, CostPolicy, Policy, TurnPolicy
 from inturn.store import OutcomeKind, Work
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, StoreHarness, guarantee
 
+LONG = seconds(12)
+"""How long a long document takes: not so long that a worker's report becomes too old in a test."""
 NO_CAP = replace(SINGLE_LEVEL_POLICY, turns=TurnPolicy(max_share=1.0))
 """Charges by time, in one level, without a limit of shares."""
 
@@ -165,13 +167,46 @@ class TestShares:
     def test_customer_alone_gets_all_slots_after_a_while(self, harness: StoreHarness) -> None:
         report_slots(harness, 8)
         flood_beside_another(harness)
-        contended_at = harness.clock.now()
+        came_at = harness.clock.now()
         harness.claim(20)
-        assert harness.store.next_due() == contended_at + TurnPolicy().share_idle_after
-        harness.clock.advance(TurnPolicy().share_idle_after - 1)
+        assert harness.store.next_due() == came_at + LONG
+        harness.clock.advance(LONG - 1)
         assert harness.claim() == ()
         harness.clock.advance(1)
         assert harness.claim_customers(1) == ["flood"]
+
+    @guarantee("S55")
+    def test_slot_is_held_back_for_as_long_as_a_document_takes(self, harness: StoreHarness) -> None:
+        report_slots(harness, 8)
+        flood_beside_another(harness, duration=2)
+        harness.claim(20)
+        assert harness.claim() == ()
+        harness.advance(2)
+        assert harness.claim_customers(1) == ["flood"]
+
+    @guarantee("S55")
+    def test_slot_is_held_back_for_a_time_that_is_set(self, harness: StoreHarness) -> None:
+        report_slots(harness, 8)
+        turns = TurnPolicy(share_idle_after=seconds(20))
+        flood_beside_another(harness, replace(SINGLE_LEVEL_POLICY, turns=turns), duration=2)
+        harness.claim(20)
+        harness.advance(19)
+        assert harness.claim() == ()
+        harness.advance(1)
+        assert harness.claim_customers(1) == ["flood"]
+
+    @guarantee("S55")
+    def test_one_other_customer_that_comes_again_and_again_is_enough(self, harness: StoreHarness) -> None:
+        report_slots(harness, 8)
+        flood_beside_another(harness)
+        harness.claim(20)
+        for _ in range(3):
+            harness.advance(8)
+            report_slots(harness, 8)
+            harness.submit("other")
+            (claimed,) = harness.claim(20)
+            assert claimed.document.customer == "other"
+            harness.queue.finish(claimed)
 
     @guarantee("S55")
     def test_customer_that_was_alone_gives_way(self, harness: StoreHarness) -> None:
@@ -196,14 +231,13 @@ class TestShares:
         harness.submit("newcomer")
         assert harness.claim_customers(5) == ["newcomer"]
 
-    @guarantee("S55")
-    def test_document_that_comes_later_does_not_open_its_lane(self, harness: StoreHarness) -> None:
+    @guarantee("S17", "S55")
+    def test_expedited_document_does_not_open_its_lane(self, harness: StoreHarness) -> None:
         report_slots(harness, 8)
-        harness.set_policy(SINGLE_LEVEL_POLICY)
-        harness.submit("other")
-        harness.submit("flood", 7)
-        assert len(harness.claim(8)) == 8
-        harness.submit("flood")
+        flood_beside_another(harness)
+        waiting = harness.submit_one("flood")
+        harness.claim(20)
+        harness.store.expedite(waiting, ANNA)
         assert harness.claim() == ()
 
     @guarantee("S55")
@@ -251,13 +285,16 @@ def report_slots(harness: StoreHarness, slots: int, *, name: str = "worker", sto
     harness.store.record_worker(WorkerReport(name, "host", 1, slots, 0, "processor", 0, stopping=stopping))
 
 
-def flood_beside_another(harness: StoreHarness, policy: Policy = SINGLE_LEVEL_POLICY) -> None:
-    """Submit many documents of one customer just after a document of another one was started and finished."""
+def flood_beside_another(
+    harness: StoreHarness, policy: Policy = SINGLE_LEVEL_POLICY, *, duration: float = LONG / seconds(1)
+) -> None:
+    """Submit many documents of one customer, which take so long, when a document of another one was just started."""
     harness.set_policy(policy)
-    harness.submit("flood", 40)
+    harness.submit("flood")
+    process(harness, harness.claim_one(), duration)
     harness.submit("other")
-    for claimed in harness.claim(2):
-        harness.queue.finish(claimed)
+    harness.queue.finish(harness.claim_one())
+    harness.submit("flood", 40)
 
 
 def turns(harness: StoreHarness) -> dict[str, int]:

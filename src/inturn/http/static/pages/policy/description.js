@@ -32,8 +32,8 @@ function describeCharge(policy) {
 }
 
 function describeShare(policy) {
-  if (policy.max_share === 1 || policy.share_idle_after === 0) return t("policy.words_share_off");
-  return t("policy.words_share", { share: percent(policy.max_share), n: slotsOfEight(policy.max_share), idle: durationInWords(policy.share_idle_after) });
+  if (policy.max_share === 1) return t("policy.words_share_off");
+  return t(policy.share_idle_after === 0 ? "policy.words_share" : "policy.words_share_idle", { share: percent(policy.max_share), n: slotsOfEight(policy.max_share), idle: durationInWords(policy.share_idle_after) });
 }
 
 /** How many of eight slots a share is: an example for people. */
