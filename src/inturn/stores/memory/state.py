@@ -229,7 +229,7 @@ class State:
 
     def retry(self, row: Row, now: int) -> None:
         """Requeue an ended document by hand: a new check and seq, without `start_by` (S16)."""
-        if row.fence is not None and row.state is not DocumentState.EXPIRED:
+        if row.started_at is not None and row.state is not DocumentState.EXPIRED:
             error = row.error if row.state is DocumentState.FAILED else None
             self._end_attempt(row, EventKind(row.state), error, row.finished_at or now)
         ((row.level, row.count),) = self.check(self.lanes.customers[row.customer], 1, now)

@@ -25,7 +25,7 @@ INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, en
 SELECT
     customer, id, fence, attempt, started_at, finished_at, state, CASE state WHEN 'failed' THEN error END,
     CASE WHEN began_at >= started_at THEN began_at END, CASE WHEN began_at >= started_at THEN worked END
-FROM document WHERE seq = %(seq)s AND fence IS NOT NULL AND state IN ('failed', 'cancelled')
+FROM document WHERE seq = %(seq)s AND started_at IS NOT NULL AND state IN ('failed', 'cancelled')
 ON CONFLICT DO NOTHING;
 
 -- name: attempts

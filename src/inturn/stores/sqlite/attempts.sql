@@ -18,7 +18,7 @@ INSERT OR IGNORE INTO attempt (
 SELECT
     customer, id, fence, attempt, started_at, finished_at, state, CASE state WHEN 'failed' THEN error END,
     CASE WHEN began_at >= started_at THEN began_at END, CASE WHEN began_at >= started_at THEN worked END
-FROM document WHERE seq = :seq AND fence IS NOT NULL AND state IN ('failed', 'cancelled');
+FROM document WHERE seq = :seq AND started_at IS NOT NULL AND state IN ('failed', 'cancelled');
 
 -- name: attempts
 SELECT fence, number, started_at, ended_at, ended, error, worker, began_at, worked FROM attempt

@@ -96,6 +96,16 @@ class TestRetry:
         assert document.seq == max(document.seq for document in harness.all_documents())
         assert harness.finish_all()[-1] == id_
 
+    @guarantee("S16", "S45")
+    def test_document_cancelled_after_a_retry_is_retried_again(self, harness: StoreHarness) -> None:
+        id_ = harness.submit_one("acme", max_attempts=1)
+        harness.queue.fail(harness.claim_one(), "no")
+        harness.queue.retry(id_, ANNA)
+        harness.store.cancel([id_], ANNA)
+        harness.queue.retry(id_, ANNA)
+        assert [attempt.error for attempt in harness.store.attempts(id_)] == ["no"]
+        assert harness.finish_all() == [id_]
+
     @guarantee("S16")
     def test_skips_documents_that_did_not_end_or_have_a_result(self, harness: StoreHarness) -> None:
         done, running, waiting = (receipt.id for receipt in harness.submit("acme", 3))
