@@ -85,7 +85,7 @@ class Rule(NamedTuple):
     name: str
     unit: ChargeUnit
     max_share: float = 1.0
-    share_idle_after: float = 30.0
+    share_idle_after: float = 0.0
 
     def apply_to(self, scenario: Scenario) -> Scenario:
         """Return the scenario under this rule."""
@@ -103,7 +103,8 @@ RULES = (
 )
 SLOT_RULES = (
     Rule("no limit", ChargeUnit.TIME),
-    *(Rule(f"7/8, idle after {idle} s", ChargeUnit.TIME, 7 / 8, idle) for idle in (30, 120, 900)),
+    Rule("7/8", ChargeUnit.TIME, 7 / 8),
+    Rule("7/8, for 3,600 s at least", ChargeUnit.TIME, 7 / 8, 3_600),
 )
 CHARGED_SCENARIOS = (
     "long-beside-short", "ten-bulk-pareto", "huge-against-tiny", "cancel-and-resubmit", "unknown-pages", "splitting",

@@ -182,7 +182,7 @@ def test_a_customer_at_its_share_is_shown_as_such(inturn_here: Inturn, tmp_path:
     assert re.search(r"4 +2 +closed: it uses its share of the slots", shown)
     assert inturn_here("customer", "show", "acme", "--json").records[0]["at_slot_limit"]
     (why,) = inturn_here("why", receipts[-1].id, "--json").records
-    assert (why["closed_by"], why["share"]) == (["share"], {"running": 7, "slots": 8})
+    assert (why["closed_by"], why["slot_use"]) == (["share"], {"running": 7, "slots": 8})
     assert "acme belegt schon 7 von 8 Plätzen" in inturn_here("why", receipts[-1].id, "--lang", "de").stdout
     (top,) = inturn_here("top", "--json").records
     assert {item["customer"]: item["at_slot_limit"] for item in top["customers"]}["acme"]

@@ -51,7 +51,7 @@ def test_customer_over_its_share_is_marked_in_words(
     page, texts = visit(contended[0].url, language=language), page_entries(language)
     greedy = page.locator(".share", has_text="Long scans")
     patient = page.locator(".share", has_text="that waits")
-    over = str(texts["overview.at_slot_limit"])
+    over = str(texts["overview.over_share"])
     expect(greedy.get_by_text(over)).to_be_visible(timeout=TIMEOUT_MILLISECONDS)
     expect(patient.get_by_text(over)).to_be_hidden()
     expect(patient.locator(".share-numbers")).to_have_text(re.compile(r"^0[.,]0\W*%"))

@@ -41,6 +41,8 @@ document.addEventListener("securitypolicyviolation", (event) => {
 def wait_until_ready(page: Page, name: str) -> None:
     """Wait until a page is shown and drawn for the first time."""
     page.wait_for_selector(f".page-{name}", timeout=60_000)
+    if name == "overview":  # the server measures shares some time after its start
+        page.wait_for_selector(".share", timeout=60_000)
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 

@@ -32,6 +32,8 @@ EXIT_TIMEOUT_SECONDS: Final = 2.0
 """Seconds that a child may take to end after its channel was closed."""
 CRASH_SIGNALS: Final = frozenset({signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP})
 """Signals that end a parser when an allocation fails."""
+LOADER_FAILURE_STATUS: Final = 127
+"""The status with which the C library ends a process if it has no memory for the variables of a thread."""
 OUT_OF_MEMORY_SHARE: Final = 0.6
 """Share of its memory limit that a process holds at least when an allocation fails; libraries reserve the rest."""
 RECYCLE_MEMORY_SHARE: Final = 0.25
@@ -167,7 +169,7 @@ class ChildProcess:
             self._exit.peak_bytes > limits.memory_bytes * OUT_OF_MEMORY_SHARE
             and self.last_memory_bytes < limits.memory_bytes * RECYCLE_MEMORY_SHARE
         )
-        if -self._exit.status in CRASH_SIGNALS and is_full:
+        if is_full and (-self._exit.status in CRASH_SIGNALS or self._exit.status == LOADER_FAILURE_STATUS):
             return f"This document needs more than {limits.memory_bytes >> 20} MB of memory, which is the limit"
         return None
 
