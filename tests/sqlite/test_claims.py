@@ -33,8 +33,10 @@ OLD_STATEMENTS = [
     "SELECT id, sha256, scope, name, customer, made_at, expires_at, used_at, replaces FROM access_key WHERE id = 'k'",
     "SELECT customer, level, sum(n) FROM line_length GROUP BY 1, 2",
     "SELECT * FROM whole WHERE id = 'x'",
+    "SELECT policy, ordered, scheduler_state, fence, paused_by, next_due.start_by FROM queue_state, next_due",
+    "SELECT 1 FROM queue_state WHERE EXISTS (SELECT 1 FROM next_due WHERE 5 >= min(start_by, lease, due, rate))",
 ]
-"""The first statements of claims, submits and reads of the versions with schemas 5 to 8."""
+"""The first statements of claims, submits and reads of the versions with schemas 5 to 8, and of claims with schema 9."""
 
 
 @pytest.fixture
