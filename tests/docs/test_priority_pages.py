@@ -29,7 +29,6 @@ RESET = PRIORITY.reset_interval // SECOND
 OVERDUE = TURNS.overdue_after // SECOND
 ALL_PAGES = TURNS.overdue_every
 SHARE = Fraction(TURNS.max_share)
-SHARE_IDLE = TURNS.share_idle_after // SECOND
 OUT_OF_TURN = TURNS.out_of_turn_interval // SECOND
 LEVELS_OF_BURST = [level for level, _ in PRIORITY.check_many(None, 0, BURST).per_document()]
 
@@ -57,7 +56,7 @@ def mismatches(text: str) -> list[str]:
             CODE_BLOCK.sub("", example),
             [BURST, BURST, 0, end, first_in_last_level, LAST, RESET, RESET, end - 1, LAST, 0, 1],
         ),
-        "turns": (turns, [2, 1, LAST, 10_000, *SHARE.as_integer_ratio(), SHARE_IDLE]),
+        "turns": (turns, [2, 1, LAST, 10_000, *SHARE.as_integer_ratio()]),
         "overdue": (
             overdue,
             [1, LAST, OVERDUE, OVERDUE // 60, ALL_PAGES, OLDEST_HEAD_INTERVAL, OUT_OF_TURN, 1, ALL_PAGES * LAST],

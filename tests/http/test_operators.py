@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
 from inturn.http.key_cache import CACHE_TTL
 from inturn.model import NewDocument, WorkerReport
+from inturn.policy import Charge, CostPolicy, Policy, TurnPolicy
 from inturn.store import EventKind
 from waiting import wait_until
 
@@ -36,6 +37,8 @@ def test_checks_are_those_of_the_spec_and_safe_to_repeat(harness: Harness, acme:
 
 
 def test_customer_has_counter_lanes_and_share(harness: Harness, acme: TestClient, anna: TestClient) -> None:
+    by_documents = Policy(turns=TurnPolicy(charge=Charge.COST, max_share=1.0), costs=CostPolicy(1, 0))
+    harness.queue.set_policy(by_documents, ANNA)
     harness.queue.change_customer("acme", ANNA, weight=3)
     harness.queue.submit("acme", [NewDocument("a")] * 5)
     harness.queue.submit("beta", [NewDocument("a")] * 5)

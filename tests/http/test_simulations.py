@@ -97,7 +97,8 @@ def test_simulations_are_bounded_and_for_operators(harness: Harness) -> None:
     assert reader.post("/v1/simulations", json=SMALL).status_code == 403
     result = reader.get("/v1/simulations").json()["scenarios"]
     assert [item["scenario"] for item in result] == list(built_in_scenarios())
-    assert result[-1]["groups"] == [{"group": "bulk A", "customers": 1}, {"group": "bulk B", "customers": 1}]
+    groups = {item["scenario"]: item["groups"] for item in result}
+    assert groups["two-bulk"] == [{"group": "bulk A", "customers": 1}, {"group": "bulk B", "customers": 1}]
 
 
 def test_simulation_refuses_too_many_documents() -> None:

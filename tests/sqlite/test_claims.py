@@ -36,7 +36,7 @@ OLD_STATEMENTS = [
     "SELECT policy, ordered, scheduler_state, fence, paused_by, next_due.start_by FROM queue_state, next_due",
     "SELECT 1 FROM queue_state WHERE EXISTS (SELECT 1 FROM next_due WHERE 5 >= min(start_by, lease, due, rate))",
 ]
-"""The first statements of claims, submits and reads of the versions with schemas 5 to 8, and of claims with schema 9."""
+"""The first statements of claims, submits and reads with schemas 5 to 8, and of claims with schema 9."""
 
 
 @pytest.fixture
