@@ -117,7 +117,7 @@ def test_repeat_with_idempotency_key_returns_the_first_receipts(harness: Harness
 
 def test_pages_are_counted_if_the_policy_charges_for_them(harness: Harness, acme: TestClient) -> None:
     harness.queue.set_policy(Policy(costs=CostPolicy(1, 0)), ANNA)
-    time.sleep(1.1)
+    harness.clock.advance(PAGE_PRICING_TTL)
     (free,) = submit(acme)
     harness.queue.set_policy(Policy(costs=CostPolicy(per_document=1, per_page=0.5)), ANNA)
     harness.clock.advance(PAGE_PRICING_TTL)
