@@ -3,56 +3,69 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from inturn.clock import Clock, ManualClock, SystemClock
-from inturn.errors import (
-    IllegalTransitionError,
-    InturnError,
-    InvalidInputError,
-    KeyConflictError,
-    NotFoundError,
-    StaleFenceError,
-    StoreError,
-    StoreNotFoundError,
-    VersionConflictError,
-)
-from inturn.model import (
-    Check,
-    Claim,
-    Customer,
-    CustomerSettings,
-    Document,
-    DocumentState,
-    NewDocument,
-    RateLimit,
-    Receipt,
-    seconds,
-)
-from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
-from inturn.processor import OpenDocument, Reject, Result, Retry
-from inturn.queue import Queue
-from inturn.store import Attempt, CustomerFilter, DocumentFilter, DocumentSort, Operator
-from inturn.stores import migrate, open_store
-
 if TYPE_CHECKING:
     from inturn.blobs import open_blobs
     from inturn.client import Client
+    from inturn.clock import Clock, ManualClock, SystemClock
     from inturn.counters import Counters, open_counters
+    from inturn.errors import (
+        IllegalTransitionError,
+        InturnError,
+        InvalidInputError,
+        KeyConflictError,
+        NotFoundError,
+        StaleFenceError,
+        StoreError,
+        StoreNotFoundError,
+        VersionConflictError,
+    )
+    from inturn.model import (
+        Check,
+        Claim,
+        Customer,
+        CustomerSettings,
+        Document,
+        DocumentState,
+        NewDocument,
+        RateLimit,
+        Receipt,
+        seconds,
+    )
+    from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
+    from inturn.processor import OpenDocument, Reject, Result, Retry
+    from inturn.queue import Queue
+    from inturn.store import Attempt, CustomerFilter, DocumentFilter, DocumentSort, DocumentTime, Operator, TimeRange
+    from inturn.stores import migrate, open_store
     from inturn.worker.invoke import runs_in
     from inturn.worker.options import WorkerOptions
     from inturn.worker.worker import Worker
 
 __version__ = "0.1.0"
 
-_LAZY_IMPORTS = {
-    "Client": "inturn.client",
-    "Counters": "inturn.counters",
-    "Worker": "inturn.worker.worker",
-    "WorkerOptions": "inturn.worker.options",
-    "open_blobs": "inturn.blobs",
-    "open_counters": "inturn.counters",
-    "runs_in": "inturn.worker.invoke",
+_MODULES = {
+    "inturn.blobs": "open_blobs",
+    "inturn.client": "Client",
+    "inturn.clock": "Clock ManualClock SystemClock",
+    "inturn.counters": "Counters open_counters",
+    "inturn.errors": (
+        "IllegalTransitionError InturnError InvalidInputError KeyConflictError NotFoundError StaleFenceError StoreError"
+        " StoreNotFoundError VersionConflictError"
+    ),
+    "inturn.model": (
+        "Check Claim Customer CustomerSettings Document DocumentState NewDocument RateLimit Receipt seconds"
+    ),
+    "inturn.policy": "Charge CostPolicy Order Policy PriorityPolicy RetryPolicy TurnPolicy",
+    "inturn.processor": "OpenDocument Reject Result Retry",
+    "inturn.queue": "Queue",
+    "inturn.store": "Attempt CustomerFilter DocumentFilter DocumentSort DocumentTime Operator TimeRange",
+    "inturn.stores": "migrate open_store",
+    "inturn.worker.invoke": "runs_in",
+    "inturn.worker.options": "WorkerOptions",
+    "inturn.worker.worker": "Worker",
 }
-"""Imported on first access: a program that only submits does not load the worker."""
+"""The public names by module, imported on first access: a worker's child needs none of the stores, nor a program that
+only submits the worker."""
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
     "Attempt",
@@ -70,6 +83,7 @@ __all__ = [
     "DocumentFilter",
     "DocumentSort",
     "DocumentState",
+    "DocumentTime",
     "IllegalTransitionError",
     "InturnError",
     "InvalidInputError",
@@ -93,6 +107,7 @@ __all__ = [
     "StoreError",
     "StoreNotFoundError",
     "SystemClock",
+    "TimeRange",
     "TurnPolicy",
     "VersionConflictError",
     "Worker",
@@ -107,15 +122,23 @@ __all__ = [
 ]
 
 
-def open(url: str, *, clock: Clock | None = None) -> Queue:  # noqa: A001 - reads as inturn.open(…)
+def open(url: str, *, clock: "Clock | None" = None) -> "Queue":  # noqa: A001 - reads as inturn.open(…)
     """Open the queue at an address, for example `memory://` or `inturn.db`.
 
     A missing file is created. A queue in PostgreSQL is created and upgraded only by `inturn.migrate(url)`.
     """
+    from inturn.queue import Queue  # noqa: PLC0415 - on first use, as all that this package exports
+    from inturn.stores import open_store  # noqa: PLC0415 - same
+
     return Queue(open_store(url, clock), clock=clock)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY_IMPORTS:
-        return getattr(importlib.import_module(_LAZY_IMPORTS[name]), name)
-    raise AttributeError(f"module 'inturn' has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'inturn' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

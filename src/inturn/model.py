@@ -157,12 +157,14 @@ class _DocumentFields(NamedTuple):
     start_by: int | None
     max_attempts: int
     pages: int | None
+    group: str | None
 
 
 class NewDocument(_DocumentFields):
     """A document to submit: a stored file (`blob`) or a reference (`uri`), and how to treat it.
 
-    `pages` is counted at submission. Metadata is held as JSON text (`metadata_json`), which stores write unchanged.
+    `pages` is counted at submission. `group` names a part of the customer, for example a team or a user: groups of one
+    customer take turns. Metadata is held as JSON text (`metadata_json`), which stores write unchanged.
     `_make` skips validation; stores use it for rows that were validated before.
     """
 
@@ -183,6 +185,7 @@ class NewDocument(_DocumentFields):
         start_by: int | None = None,
         max_attempts: int = 3,
         pages: int | None = None,
+        group: str | None = None,
     ) -> Self:
         """Validate the fields."""
         if type(name) is not str or not (name.isascii() and name.isprintable() and 0 < len(name) <= MAX_NAME_LENGTH):
@@ -197,13 +200,29 @@ class NewDocument(_DocumentFields):
             )
         if batch is not None:
             batch = clean_text("a batch's name", batch)
+        if group is not None:
+            group = clean_text("a group's name", group)
         if start_by is not None:
             clean_time("start_by", start_by)
         if uri is not None or media_type is not None or size is not None or pages is not None:
             _validate_content(uri, blob, media_type, size, pages)
         text = None if metadata is NO_METADATA else _metadata_to_json(metadata)
         return super().__new__(
-            cls, name, uri, blob, sha256, size, media_type, batch, text, cost, delay, start_by, max_attempts, pages
+            cls,
+            name,
+            uri,
+            blob,
+            sha256,
+            size,
+            media_type,
+            batch,
+            text,
+            cost,
+            delay,
+            start_by,
+            max_attempts,
+            pages,
+            group,
         )
 
     @property
@@ -225,7 +244,8 @@ class NewDocument(_DocumentFields):
         return type(self)(**{**self.to_dict(), **changes})
 
 
-DOCUMENT_COLUMNS: Final = tuple("metadata" if name == "metadata_json" else name for name in NewDocument._fields)
+_COLUMN_NAMES: Final = {"metadata_json": "metadata", "group": "group_name"}
+DOCUMENT_COLUMNS: Final = tuple(_COLUMN_NAMES.get(name, name) for name in NewDocument._fields)
 """Column names for the fields of `NewDocument`, in the order of the tuple."""
 
 
@@ -345,6 +365,8 @@ class WorkerReport(NamedTuple):
     at_work: Mapping[str, int] | None = None
     """By document id: microseconds that a slot has been processing it. Other claims of the worker are prefetched.
     None if the worker does not report it."""
+    version: str | None = None
+    """The version of Inturn that the worker runs. None if it does not report it."""
 
     @property
     def open_slots(self) -> int:
@@ -353,24 +375,41 @@ class WorkerReport(NamedTuple):
 
 
 def report_to_json(report: WorkerReport) -> tuple[str, str | None]:
-    """Serialize a report; `at_work` is separate because older versions do not know the field."""
+    """Serialize a report without `version`; what older versions do not know is separate."""
     fields = {**report._asdict(), "progress": dict(report.progress)}
     at_work = fields.pop("at_work")
+    del fields["version"]
     return json.dumps(fields), None if at_work is None else json.dumps(dict(at_work))
 
 
-def report_from_json(text: str, at_work: str | None) -> WorkerReport:
+def report_from_json(text: str, at_work: str | None, version: str | None = None) -> WorkerReport:
     """Parse the output of `report_to_json`."""
     fields = json.loads(text)
-    progress = {id_: Progress(*values) for id_, values in fields["progress"].items()}
-    return WorkerReport(**{**fields, "progress": progress}, at_work=None if at_work is None else json.loads(at_work))
+    fields["progress"] = {id_: Progress(*values) for id_, values in fields["progress"].items()}
+    fields["at_work"] = None if at_work is None else json.loads(at_work)
+    return WorkerReport(**fields, version=version)
+
+
+class WorkerPause(NamedTuple):
+    """The operator who paused a worker, the reason, and the time."""
+
+    operator: str
+    why: str
+    at: int
 
 
 class Worker(NamedTuple):
-    """A worker's last report, and when the store received it."""
+    """A worker's last report, when the store received it, and its pause."""
 
     report: WorkerReport
     seen_at: int
+    paused: WorkerPause | None = None
+    """None: it takes documents."""
+
+    @property
+    def open_slots(self) -> int:
+        """The slots that take documents: none of a worker that stops or is paused."""
+        return self.report.open_slots if self.paused is None else 0
 
 
 class Claim(NamedTuple):

@@ -1,10 +1,15 @@
 """The interface of processors: the document they get, the result they return, the exceptions they raise."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 from urllib.parse import urlsplit
+
+from inturn.errors import InvalidInputError
+
+_JSON_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 class Retry(Exception):  # noqa: N818 - a request, not an error
@@ -43,6 +48,17 @@ class Result:
 
     value: Any = None
     files: Mapping[str, bytes | Path] = field(default_factory=dict)
+
+
+def json_text(result: Any) -> str:
+    """Serialize a result."""
+    try:
+        text = _JSON_ENCODER.encode(result)
+        if not text.isascii():
+            text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(f"a result must be JSON: {error}") from error
+    return text
 
 
 class OpenDocument(Protocol):

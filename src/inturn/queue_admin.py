@@ -4,12 +4,13 @@ Each change of an operator writes an event with the operator's name and reason, 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from inturn.errors import IllegalTransitionError, InvalidInputError
 from inturn.ids import clean_id
 from inturn.model import CustomerSettings, RateLimit, Receipt, clean_text
 from inturn.policy import Policy
+from inturn.policy.forecasts import ForecastOutcome
 from inturn.queue_reader import QueueReader
 from inturn.store import (
     ApiKeys,
@@ -21,6 +22,10 @@ from inturn.store import (
     PruneResult,
     SweepResult,
 )
+from inturn.store_history import FoldResult
+
+CHUNK_SIZE: Final = 1_000
+"""Documents that one transaction changes."""
 
 
 class QueueAdmin(QueueReader):
@@ -56,6 +61,11 @@ class QueueAdmin(QueueReader):
         """Requeue all matching failed, cancelled and expired documents; return how many."""
         return sum(len(self.store.retry(ids, operator, now=now)) for ids in self._matching_ids(where))
 
+    def retry_in_chunks(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> int:
+        """Requeue those of any number of documents that still can be, in the given order; return how many."""
+        chunks = (ids[at : at + CHUNK_SIZE] for at in range(0, len(ids), CHUNK_SIZE))
+        return sum(len(self.store.retry(chunk, operator, now=now)) for chunk in chunks)
+
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> None:
         """Move one waiting or delayed document ahead of all levels."""
         if not self.store.expedite(clean_id(id), operator, now=now):
@@ -65,7 +75,9 @@ class QueueAdmin(QueueReader):
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
         """Delete all documents of a customer; its counter stays."""
-        return self.store.purge(clean_text("a customer's name", customer), operator, now=now)
+        removed = self.store.purge(clean_text("a customer's name", customer), operator, now=now)
+        self.store.clean_index()
+        return removed
 
     def change_customer(
         self,
@@ -97,6 +109,14 @@ class QueueAdmin(QueueReader):
             self.store.resume(operator, now=now)
         else:
             self.change_customer(customer, operator, paused=False, now=now)
+
+    def pause_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
+        """Stop one worker from claiming: it finishes what it has. A restart of its process ends the pause."""
+        self.store.pause_worker(clean_text("a worker's name", name), operator, now=now)
+
+    def resume_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
+        """Let a paused worker claim again."""
+        self.store.resume_worker(clean_text("a worker's name", name), operator, now=now)
 
     def set_policy(
         self,
@@ -135,9 +155,33 @@ class QueueAdmin(QueueReader):
         """
         return self.store.prune(before, limit=limit, customer=customer, up_to=up_to, now=now)
 
+    def fold_history(self, *, limit: int, pause: int = 0, now: int | None = None) -> FoldResult:
+        """Add up to `limit` events to the history."""
+        return self.store.history.fold(limit=limit, pause=pause, now=now)
+
+    def acknowledge_failures(self, operator: Operator, *, now: int | None = None) -> None:
+        """Record that an operator has seen the failures so far: overviews count later ones."""
+        self.store.history.acknowledge_failures(operator, now=now)
+
+    def forget_old_history(self, *, now: int | None = None) -> int:
+        """Delete minutes of the history after 48 hours, and hours after 90 days; return how many rows."""
+        return self.store.history.forget_old(now=now)
+
+    def index_documents(self, *, limit: int) -> int:
+        """Index documents for `search`; return how many, 0 if there is nothing to do."""
+        return self.store.index_documents(limit=limit)
+
+    def clean_index(self) -> int:
+        """Delete from the index of `search` what it has of documents that are gone."""
+        return self.store.clean_index()
+
     def record_maintenance(self, record: MaintenanceRecord) -> None:
         """Store the record of the last maintenance round."""
         self.store.record_maintenance(record)
+
+    def add_forecasts(self, outcomes: Sequence[ForecastOutcome]) -> None:
+        """Add what became of forecasts of starts: later forecasts learn from it."""
+        self.store.add_forecasts(outcomes)
 
     def recount(self, *, repair: bool) -> tuple[Discrepancy, ...]:
         """Compare all stored counters with the documents, and correct them if `repair`."""
@@ -148,13 +192,13 @@ class QueueAdmin(QueueReader):
         ids: list[str] = []
         after: str | None = None
         while True:
-            page = self.store.documents(where, limit=1_000, after=after)
+            page = self.store.documents(where, limit=CHUNK_SIZE, after=after)
             ids += [document.id for document in page.items]
             after = page.next
             if after is None:
                 break
         ids.reverse()
-        return (ids[at : at + 1_000] for at in range(0, len(ids), 1_000))
+        return (ids[at : at + CHUNK_SIZE] for at in range(0, len(ids), CHUNK_SIZE))
 
     def _raise_illegal_transition(self, id_: str, action: str) -> None:
         document = self.store.document(clean_id(id_))

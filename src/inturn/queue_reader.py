@@ -6,29 +6,40 @@ Every screen, report and metric reads through this class. It changes nothing.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from inturn.errors import InvalidInputError
 from inturn.ids import clean_id
 from inturn.model import Customer, Document, ResultFile, Worker, clean_text
+from inturn.policy.forecasts import ForecastLog
+from inturn.policy.history import HistorySpan
 from inturn.store import (
+    ALL_TIME,
     AheadOfClock,
     Attempt,
     Counts,
     CustomerFilter,
+    CustomerSummary,
     DocumentFilter,
     DocumentSort,
     Event,
+    Failure,
     MaintenanceRecord,
     Operator,
     Page,
     PolicyVersion,
     SchedulerSnapshot,
+    SearchResult,
     Store,
     Throughput,
+    TimeRange,
     WorkLog,
 )
+from inturn.store_history import HistoryCursor, HistoryRow, HistoryScope
 from inturn.validation import clean_count
+
+MAX_SEARCH_LENGTH: Final = 255
+"""Characters of a search text."""
 
 
 class QueueReader:
@@ -83,6 +94,15 @@ class QueueReader:
         count = clean_count("limit", limit)
         return self.store.documents(where or DocumentFilter(), limit=count, after=after, sort=sort)
 
+    def search(self, text: str, *, limit: int = 10, customer: str | None = None) -> SearchResult:
+        """Search documents by id, name and metadata (`key:value`), batches, customers, errors; up to `limit` of each.
+
+        With a customer, only what is its own. Before, documents that were submitted lately may be indexed.
+        """
+        owner = None if customer is None else clean_text("a customer's name", customer)
+        wanted = clean_text("text", text.strip(), MAX_SEARCH_LENGTH) if text.strip() else ""
+        return self.store.search(wanted, limit=clean_count("limit", limit), customer=owner)
+
     def customer(self, name: str) -> Customer:
         """Return one customer."""
         return self.store.customer(clean_text("a customer's name", name))
@@ -96,6 +116,10 @@ class QueueReader:
     ) -> Page[Customer]:
         """Return a page of customers by name."""
         return self.store.customers(where or CustomerFilter(), limit=clean_count("limit", limit), after=after)
+
+    def customer_summaries(self) -> tuple[CustomerSummary, ...]:
+        """Return all customers by name, for lists of a hundred thousand."""
+        return self.store.customer_summaries()
 
     def stored_bytes(self, customer: str) -> int:
         """Sum the sizes of a customer's documents in any state; 0 for an unknown customer."""
@@ -136,12 +160,26 @@ class QueueReader:
         return self.store.paused()
 
     def policy(self) -> PolicyVersion:
-        """Return the policy in force."""
+        """Return the active policy."""
         return self.store.policy()
 
     def policies(self) -> tuple[PolicyVersion, ...]:
         """Return all policy versions, newest first."""
         return self.store.policies()
+
+    def history(
+        self, span: HistorySpan, scope: HistoryScope, since: int, until: int, *, key: str | None = None
+    ) -> tuple[HistoryRow, ...]:
+        """Return the minutes or hours of the history that begin at or after `since` and before `until`."""
+        return self.store.history.rows(span, scope, since, until, key=key)
+
+    def history_cursor(self) -> HistoryCursor:
+        """Return how far the history reaches."""
+        return self.store.history.cursor()
+
+    def acknowledged_failures(self) -> Event | None:
+        """Return the event of the operator who acknowledged failures last."""
+        return self.store.history.acknowledged()
 
     # -- events -----------------------------------------------------------------------------------------------------
 
@@ -153,9 +191,15 @@ class QueueReader:
         """Return the number of the newest event; 0 before the first."""
         return self.store.last_event()
 
-    def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
+    def audit(
+        self, *, limit: int, before: int | None = None, customer: str | None = None, within: TimeRange = ALL_TIME
+    ) -> tuple[Event, ...]:
         """Return events with an operator and a number below `before`, newest first."""
-        return self.store.audit(limit=clean_count("limit", limit), before=before, customer=customer)
+        return self.store.audit(limit=clean_count("limit", limit), before=before, customer=customer, within=within)
+
+    def failures(self, within: TimeRange = ALL_TIME, *, limit: int = 1_000) -> tuple[Failure, ...]:
+        """Return the newest documents that failed in a range of times, newest first."""
+        return self.store.failures(within, limit=clean_count("limit", limit))
 
     def wait(self, timeout: float) -> None:
         """Sleep until a document may have become claimable, or until `timeout` seconds have passed."""
@@ -174,6 +218,10 @@ class QueueReader:
     def ahead_of_clock(self) -> AheadOfClock:
         """Count the times that a clock ahead of the store's has set."""
         return self.store.ahead_of_clock()
+
+    def forecast_log(self) -> ForecastLog:
+        """Return what became of the newest forecasts of starts."""
+        return self.store.forecast_log()
 
     def last_maintenance(self) -> MaintenanceRecord | None:
         """Return the record of the last maintenance round; None before the first."""

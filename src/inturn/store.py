@@ -23,9 +23,15 @@ from inturn.api_keys import ApiKey
 from inturn.errors import InturnError, StaleFenceError
 from inturn.model import Check, Claim, Customer, CustomerSettings, Document, Receipt, ResultFile, Worker, WorkerReport
 from inturn.policy import Policy
+from inturn.policy.forecasts import ForecastLog, ForecastOutcome
+from inturn.store_history import History
 from inturn.store_types import (
+    ALL_TIME,
     IDEMPOTENCY_KEY_RETENTION,
     LEASE_LOST_ERROR,
+    MAX_CANDIDATES,
+    MAX_ERROR_BEGINNING,
+    MAX_FAILURES,
     MAX_SEQ,
     MAX_STORED_ATTEMPTS,
     OUTCOME_EVENTS,
@@ -37,14 +43,20 @@ from inturn.store_types import (
     AheadOfClock,
     Attempt,
     ClaimRequest,
+    ClosedLane,
     Counts,
     CustomerFilter,
+    CustomerMatch,
+    CustomerSummary,
     Discrepancy,
     DocumentFilter,
     DocumentSort,
+    DocumentTime,
     EndedWork,
+    ErrorMatch,
     Event,
     EventKind,
+    Failure,
     LaneSnapshot,
     LeaseStatus,
     MaintenanceRecord,
@@ -56,21 +68,28 @@ from inturn.store_types import (
     PruneResult,
     RunningClaim,
     SchedulerSnapshot,
+    SearchResult,
     Submission,
     SubmitResult,
     SweepResult,
     Throughput,
+    TimeRange,
     Work,
     WorkLog,
     check_fingerprint,
     held_time,
     live_slots,
+    matching_errors,
     work_times,
 )
 
 __all__ = [
+    "ALL_TIME",
     "IDEMPOTENCY_KEY_RETENTION",
     "LEASE_LOST_ERROR",
+    "MAX_CANDIDATES",
+    "MAX_ERROR_BEGINNING",
+    "MAX_FAILURES",
     "MAX_SEQ",
     "MAX_STORED_ATTEMPTS",
     "OUTCOME_EVENTS",
@@ -83,14 +102,21 @@ __all__ = [
     "ApiKeys",
     "Attempt",
     "ClaimRequest",
+    "ClosedLane",
     "Counts",
     "CustomerFilter",
+    "CustomerMatch",
+    "CustomerSummary",
     "Discrepancy",
     "DocumentFilter",
     "DocumentSort",
+    "DocumentTime",
     "EndedWork",
+    "ErrorMatch",
     "Event",
     "EventKind",
+    "Failure",
+    "History",
     "LaneSnapshot",
     "LeaseStatus",
     "MaintenanceRecord",
@@ -102,16 +128,19 @@ __all__ = [
     "PruneResult",
     "RunningClaim",
     "SchedulerSnapshot",
+    "SearchResult",
     "Store",
     "Submission",
     "SubmitResult",
     "SweepResult",
     "Throughput",
+    "TimeRange",
     "Work",
     "WorkLog",
     "check_fingerprint",
     "held_time",
     "live_slots",
+    "matching_errors",
     "work_times",
 ]
 
@@ -140,6 +169,7 @@ class Store(Protocol):
     """Store counters, documents, lanes and the scheduler state, and change them by the rules of `inturn.policy`."""
 
     api_keys: ApiKeys
+    history: History
 
     # -- submit -----------------------------------------------------------------------------------------------------
 
@@ -201,6 +231,8 @@ class Store(Protocol):
              cancelled runs the time until the lease or the run ended. No end moves an open lane before V.
         S55. While documents of other customers are started too, no start brings a customer above `max_share` of the
              live slots (`inturn.policy.slot_share`). Live are those of workers that reported within `WORKER_TIMEOUT`.
+        S56. Groups of one customer take turns inside each of its lanes (`inturn.policy.groups`). When and how often a
+             lane is served does not depend on its groups. With the order `classic` groups have no effect.
         """
 
     def claim(self, request: ClaimRequest, *, now: int | None = None) -> tuple[Claim, ...]:
@@ -239,13 +271,25 @@ class Store(Protocol):
         """Store a worker's report.
 
         S35. The last report of each worker name is stored until `forget_worker`, or until it is a day old.
+        S63. A report of another process (another `started_at`) under the same name ends the pause of the worker.
         """
 
     def forget_worker(self, name: str) -> None:
         """Delete the report of a worker that stops: S35."""
 
     def workers(self) -> tuple[Worker, ...]:
-        """Return the last report of each worker, by name: S35."""
+        """Return the last report of each worker, by name, with the pause it is under: S35, S62."""
+
+    def pause_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
+        """Stop one worker from claiming; it finishes what it has.
+
+        S62. A claim of this worker that begins after this returns gets nothing, and its slots are no live slots,
+             until `resume_worker` or until its process ends. What is due is still processed, and outcomes are recorded.
+             Writes an event with the operator and the worker's name. NotFoundError if no such worker reports.
+        """
+
+    def resume_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
+        """Let a paused worker claim again: S62. Writes an event."""
 
     # -- operators --------------------------------------------------------------------------------------------------
 
@@ -297,7 +341,7 @@ class Store(Protocol):
         """Return the operator who paused the queue, with the reason; None if it is not paused."""
 
     def policy(self) -> PolicyVersion:
-        """Return the policy in force."""
+        """Return the active policy."""
 
     def set_policy(
         self, policy: Policy, operator: Operator, *, expected: int | None = None, now: int | None = None
@@ -343,6 +387,33 @@ class Store(Protocol):
         """Return a page of documents by seq; a retry by hand gives a new seq.
 
         S23. Pages neither repeat nor skip documents that do not change meanwhile. A cursor works in both directions.
+        S57. With a range of times the list has exactly the documents that were submitted, or that ended, in it. A
+             document that was retried by hand keeps the time of its submission, and has no end until it ends again.
+        """
+
+    def search(self, text: str, *, limit: int, customer: str | None = None) -> SearchResult:
+        """Search documents by id, name and metadata, batches, customers and errors; up to `limit` of each.
+
+        S70. A document matches if its id begins with the text, or by `inturn.search_query.SearchQuery.matches`; a batch
+             if its name begins with the text; a customer if its name or display name has the text in it; an error if
+             it is the first line of the error of one of the newest `MAX_FAILURES` failed documents and has the text in
+             it. Upper and lower case are the same. Documents are listed newest first, those that match by id before the
+             others. Nothing is returned that does not match, and what is not returned though it matches makes the
+             result incomplete.
+        S67. With a customer, only its own documents, batches and errors are returned, and no other customer.
+        """
+
+    def index_documents(self, *, limit: int) -> int:
+        """Index up to about `limit` documents for `search`; return how many, 0 if there is nothing to do.
+
+        S68. The result of a search does not depend on it, but for its completeness. Once it returns 0 while nothing is
+             submitted, a search is complete unless more than the limit, or more than `MAX_CANDIDATES`, may match.
+        """
+
+    def clean_index(self) -> int:
+        """Delete from the index of `search` what it has of documents that are gone; return how many parts it changed.
+
+        S69. No word of a document that was deleted before is left in it.
         """
 
     def customer(self, name: str) -> Customer:
@@ -351,8 +422,17 @@ class Store(Protocol):
     def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
         """Return a page of customers by name: S23."""
 
+    def customer_summaries(self) -> tuple[CustomerSummary, ...]:
+        """Return all customers by name, in one snapshot. S65. The same figures as `customers`."""
+
     def counts(self, where: DocumentFilter) -> Counts:
         """Count documents by state and level. S24. Zeros are left out. Lane lengths agree with the documents."""
+
+    def failures(self, within: TimeRange, *, limit: int) -> tuple[Failure, ...]:
+        """Return the documents that failed in a range of times, newest first, by time and then by seq.
+
+        S64. At most `limit`, the newest. The cost depends on these alone, not on the other documents that ended.
+        """
 
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
         """Return the events after number `after`, oldest first.
@@ -363,17 +443,22 @@ class Store(Protocol):
     def last_event(self) -> int:
         """Return the number of the newest event; 0 before the first. S41. `events` after it returns only new ones."""
 
-    def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
-        """Return events with an operator and a number below `before`, newest first. S42. They are never pruned."""
+    def audit(
+        self, *, limit: int, before: int | None = None, customer: str | None = None, within: TimeRange = ALL_TIME
+    ) -> tuple[Event, ...]:
+        """Return events with an operator and a number below `before`, newest first. S42. They are never pruned.
+
+        With a range, only those whose time lies in it.
+        """
 
     def stored_bytes(self, customer: str) -> int:
         """Sum the sizes of a customer's documents in any state. S43. 0 for an unknown customer."""
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
-        """Return all open lanes and the scheduler state, for estimates. S31. A claim now would start from it."""
+        """Return all lanes with documents, and the scheduler state. S31. A claim now would start from it."""
 
     def ahead_in_lane(self, id: str) -> int:
-        """Count the documents ahead of a waiting one in its own lane. S32. 0 in any other state."""
+        """Count the documents that would start before a waiting one in its own lane. S32. 0 in any other state."""
 
     def throughput(self, since: int) -> Throughput:
         """Count documents started and finished since a time, and documents running now.
@@ -422,6 +507,15 @@ class Store(Protocol):
 
     def record_maintenance(self, record: MaintenanceRecord) -> None:
         """Store the record of the last maintenance round: S49."""
+
+    def forecast_log(self) -> ForecastLog:
+        """Return what became of the newest forecasts of starts; empty before the first."""
+
+    def add_forecasts(self, outcomes: Sequence[ForecastOutcome]) -> None:
+        """Add outcomes to the log of forecasts.
+
+        S71. Equals `ForecastLog.add`, one call after another: concurrent calls lose nothing.
+        """
 
     def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
         """Count the ended documents that `prune` without a limit would delete. S50. Deletes nothing."""

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from inturn.errors import InturnError
-from inturn.model import NO_METADATA, SECOND, Claim, DocumentState, NewDocument, Receipt, ResultFile
+from inturn.errors import InturnError, InvalidInputError
+from inturn.model import NO_METADATA, SECOND, Claim, Document, DocumentState, NewDocument, Receipt, ResultFile
 from inturn.policy import Policy, TurnPolicy
 from inturn.policy.retention import Checkpoint
 from inturn.policy.scheduler import Head
+from inturn.search_query import SearchQuery
 
 IDEMPOTENCY_KEY_RETENTION: Final = 7 * 86_400 * SECOND
 WORKER_RETENTION: Final = 86_400 * SECOND
@@ -22,6 +23,12 @@ WORKER_TIMEOUT: Final = 30 * SECOND
 MAX_STORED_ATTEMPTS: Final = 50
 """Earlier attempts stored for one document; older ones are dropped."""
 MAX_SEQ: Final = 2**63 - 1
+MAX_ERROR_BEGINNING: Final = 500
+"""Characters of an error that a list of failures has."""
+MAX_FAILURES: Final = 5_000
+"""Failed documents whose errors a search looks at: the newest."""
+MAX_CANDIDATES: Final = 1_000
+"""Documents with a term that a search looks at."""
 LEASE_LOST_ERROR: Final = "the lease was lost: the worker stopped answering in the last attempt"
 
 Item = TypeVar("Item")
@@ -118,6 +125,27 @@ class LeaseStatus(StrEnum):
     LOST = "lost"
 
 
+class TimeRange(NamedTuple):
+    """Times at or after `since` and before `until`; None leaves that side open."""
+
+    since: int | None = None
+    until: int | None = None
+
+    def contains(self, at: int) -> bool:
+        """Return whether a time lies in the range."""
+        return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
+
+
+ALL_TIME: Final = TimeRange()
+
+
+class DocumentTime(StrEnum):
+    """The time of a document that a range is applied to."""
+
+    SUBMITTED = "submitted"
+    ENDED = "ended"
+
+
 class DocumentFilter(NamedTuple):
     """Conditions on documents, joined by AND; None matches all. `text` is a case-insensitive substring of the name."""
 
@@ -126,6 +154,19 @@ class DocumentFilter(NamedTuple):
     level: int | None = None
     batch: str | None = None
     text: str | None = None
+    group: str | None = None
+    submitted: TimeRange | None = None
+    ended: TimeRange | None = None
+    """A document that has not ended is in no such range."""
+
+    def within(self, time: DocumentTime, since: int | None, until: int | None) -> "DocumentFilter":
+        """Restrict the filter to documents that were submitted, or ended, in a range of time."""
+        if since is None and until is None:
+            return self
+        if since is not None and until is not None and since >= until:
+            raise InvalidInputError("since must be before until")
+        times = TimeRange(since, until)
+        return self._replace(submitted=times) if time is DocumentTime.SUBMITTED else self._replace(ended=times)
 
 
 class DocumentSort(StrEnum):
@@ -143,11 +184,64 @@ class CustomerFilter(NamedTuple):
     paused: bool | None = None
 
 
+class CustomerSummary(NamedTuple):
+    """What a list of all customers shows and sorts by."""
+
+    name: str
+    display_name: str | None
+    count: int | None  # type: ignore[assignment]  # a field of this record, not tuple.count
+    updated_at: int | None
+    paused: bool
+    waiting: int
+    running: int
+
+
 class Page(NamedTuple, Generic[Item]):
     """One page of a list. `next` is the cursor for the following page; None on the last page."""
 
     items: tuple[Item, ...]
     next: str | None
+
+
+class CustomerMatch(NamedTuple):
+    """A customer that matches a search."""
+
+    name: str
+    display_name: str | None
+
+
+class ErrorMatch(NamedTuple):
+    """An error of failed documents that matches a search."""
+
+    line: str
+    """The first line of its text."""
+    documents: int
+    newest: str
+    """The id of the document that failed last with it."""
+
+
+class SearchResult(NamedTuple):
+    """What matches a search text, by kind."""
+
+    documents: tuple[Document, ...] = ()
+    batches: tuple[str, ...] = ()
+    customers: tuple[CustomerMatch, ...] = ()
+    errors: tuple[ErrorMatch, ...] = ()
+    is_complete: bool = True
+    """False if more may match: more than the limit, too many to look at all, or documents that are not indexed yet."""
+
+
+def matching_errors(
+    failures: Iterable[tuple[str, str | None]], query: SearchQuery, limit: int
+) -> tuple[tuple[ErrorMatch, ...], bool]:
+    """Group failed documents by the first line of their error, newest first; return those that match, and if all."""
+    groups: dict[str, list[str]] = {}
+    for id_, error in failures:
+        line = (error or "").partition("\n")[0]
+        if line and query.is_in(line):
+            groups.setdefault(line, []).append(id_)
+    matches = [ErrorMatch(line, len(ids), ids[0]) for line, ids in groups.items()]
+    return tuple(matches[:limit]), len(matches) <= limit
 
 
 class Counts(NamedTuple):
@@ -180,6 +274,9 @@ class EventKind(StrEnum):
     REPAIRED = "repaired"
     KEY_MADE = "key_made"
     KEY_ENDED = "key_ended"
+    WORKER_PAUSED = "worker_paused"
+    WORKER_RESUMED = "worker_resumed"
+    FAILURES_ACKNOWLEDGED = "failures_acknowledged"
 
 
 OUTCOME_EVENTS: Final = (EventKind.FINISHED, EventKind.DELAYED, EventKind.FAILED, EventKind.RELEASED)
@@ -196,6 +293,17 @@ class Event(NamedTuple):
     documents: tuple[str, ...] = ()
     operator: Operator | None = None
     detail: Mapping[str, Any] = NO_METADATA
+
+
+class Failure(NamedTuple):
+    """A document that failed."""
+
+    id: str
+    customer: str
+    name: str
+    at: int
+    error: str | None
+    """Its first `MAX_ERROR_BEGINNING` characters."""
 
 
 class Attempt(NamedTuple):
@@ -240,6 +348,15 @@ class LaneSnapshot(NamedTuple):
     charge: int
 
 
+class ClosedLane(NamedTuple):
+    """A lane with documents that a pause, cap, rate limit or share closes. It gets its virtual time when it opens."""
+
+    customer: str
+    level: int
+    waiting: int
+    head: Head
+
+
 class SchedulerSnapshot(NamedTuple):
     """The scheduler's state: all open lanes by (level, turn, stamp), and the counters of the overdue slot."""
 
@@ -249,6 +366,13 @@ class SchedulerSnapshot(NamedTuple):
     overdue_uses: tuple[int, ...]
     """By level, from 0."""
     lanes: tuple[LaneSnapshot, ...]
+    closed: tuple[ClosedLane, ...] = ()
+    """By level and customer."""
+
+    @property
+    def all_lanes(self) -> "Sequence[LaneSnapshot | ClosedLane]":
+        """Every lane with documents."""
+        return [*self.lanes, *self.closed]
 
 
 class Throughput(NamedTuple):

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND, NewDocument, clean_text, clean_time
+from inturn.processor import json_text
 from inturn.store import Work
 
 MAX_BATCH: Final = 10_000
 MAX_RESULT_BYTES: Final = 256 * 1024
 MAX_ERROR_LENGTH: Final = 8_192
-_JSON_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def fingerprint(documents: Sequence[NewDocument]) -> str:
@@ -21,6 +21,8 @@ def fingerprint(documents: Sequence[NewDocument]) -> str:
     for document in documents:
         values = document.to_dict()
         del values["blob"]
+        if values["group"] is None:
+            del values["group"]  # keys stored before there were groups are recognized
         digest.update(json.dumps(values, sort_keys=True, ensure_ascii=True).encode())
         digest.update(b"\n")
     return digest.hexdigest()
@@ -45,17 +47,6 @@ def clean_work(work: Work | None) -> Work | None:
 def clean_error(error: str) -> str:
     """Cut an error text to the stored length, and replace characters that databases refuse."""
     return str(error).replace("\0", "�").encode(errors="replace").decode()[:MAX_ERROR_LENGTH]
-
-
-def json_text(result: Any) -> str:
-    """Serialize a result."""
-    try:
-        text = _JSON_ENCODER.encode(result)
-        if not text.isascii():
-            text.encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(f"a result must be JSON: {error}") from error
-    return text
 
 
 def fits_row(text: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from inturn.policy.costs import CostPolicy
 from inturn.policy.priority import CheckResult, Counter, PriorityPolicy
 from inturn.policy.retry import RetryPolicy
-from inturn.policy.scheduler import Charge, Order, TurnPolicy
+from inturn.policy.turn_policy import Charge, Order, TurnPolicy
 
 __all__ = [
     "Charge",

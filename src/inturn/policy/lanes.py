@@ -1,7 +1,7 @@
 """Update a customer's lanes: documents join and leave them, limits close them, settings change them.
 
 All stores call the tracker in the same order, so that lanes have the same virtual time in all of them. The tracker does
-not know the documents: `find_head` returns a lane's new head when the old one is gone.
+not know the documents: `find_head` returns a new head when the old one is gone.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,9 @@ from typing import Generic
 
 from inturn.model import CustomerSettings
 from inturn.policy import rates
+from inturn.policy.groups import UNGROUPED, GroupName, Groups
 from inturn.policy.scheduler import CustomerWork, Head, LaneT, Scheduler, cost_charge
+from inturn.policy.turn_policy import Order
 
 DEFAULT_SETTINGS = CustomerSettings()
 
@@ -47,21 +49,31 @@ class CustomerLanes(Generic[LaneT]):
 class LaneTracker(Generic[LaneT]):
     """Apply document and settings changes to lanes and scheduler."""
 
-    __slots__ = ("_find_customer", "_find_head", "scheduler")
+    __slots__ = ("_find_customer", "_find_head", "_new_group", "scheduler")
 
     def __init__(
         self,
         scheduler: Scheduler[LaneT],
         find_head: Callable[[LaneT], Head | None],
         find_customer: Callable[[str], CustomerLanes[LaneT]],
+        new_group: Callable[[LaneT, GroupName], LaneT],
     ) -> None:
-        """`find_customer` returns a customer with all of its lanes."""
+        """`find_head` returns the next document of a group, or of a lane without groups.
+
+        `find_customer` returns a customer with all of its lanes. `new_group` makes an empty group of a lane; the first
+        one, without a name, takes over the documents that wait in the lane.
+        """
         self.scheduler = scheduler
         self._find_head = find_head
         self._find_customer = find_customer
+        self._new_group = new_group
 
-    def joined(self, customer: CustomerLanes[LaneT], lane: LaneT, head: Head, n: int = 1) -> None:
-        """Add n documents to a lane; `head` is the first of them."""
+    def joined(
+        self, customer: CustomerLanes[LaneT], lane: LaneT, head: Head, n: int = 1, group: GroupName = UNGROUPED
+    ) -> None:
+        """Add n documents of one group to a lane; `head` is the first of them."""
+        if group is not UNGROUPED or lane.groups is not None:
+            self._join_group(lane, group, head, n)
         lane.waiting += n
         if lane.head is None:
             lane.head = head
@@ -70,33 +82,96 @@ class LaneTracker(Generic[LaneT]):
         elif head.seq < lane.head.seq:
             self.scheduler.change_head(lane, head)
 
-    def released(self, customer: CustomerLanes[LaneT], lane: LaneT, head: Head, charged: int | None) -> None:
+    def _join_group(self, lane: LaneT, name: GroupName, head: Head, n: int) -> None:
+        """Add n documents to a group. If the lane has no groups yet, those that wait in it become the first one."""
+        if lane.groups is None:
+            lane.groups = Groups()
+            if lane.head is not None:
+                first = self._new_group(lane, UNGROUPED)
+                first.waiting, first.head = lane.waiting, lane.head
+                lane.groups.activate(first, self.scheduler.new_stamp())
+        groups = lane.groups
+        group = groups.find(name) or self._new_group(lane, name)
+        group.waiting += n
+        if group.head is None:
+            group.head = head
+            groups.activate(group, self.scheduler.new_stamp())
+        elif head.seq < group.head.seq:
+            groups.change_head(group, head)
+
+    def released(
+        self,
+        customer: CustomerLanes[LaneT],
+        lane: LaneT,
+        head: Head,
+        charged: int | None,
+        group: GroupName = UNGROUPED,
+    ) -> None:
         """Put a released claim back into its lane, and refund what it was charged; None if runs were not tracked."""
         if charged is not None:
             customer.work.in_flight -= 1
-        self.scheduler.correct(lane, -(cost_charge(head.cost) if charged is None else charged))
-        self.joined(customer, lane, head)
+        refund = cost_charge(head.cost) if charged is None else charged
+        self.scheduler.correct(lane, -refund)
+        self._correct_group(lane, group, -refund)
+        self.joined(customer, lane, head, group=group)
 
-    def ended(self, customer: CustomerLanes[LaneT], lane: LaneT, charged: int, worked: int, cost: float | None) -> None:
+    def ended(
+        self,
+        customer: CustomerLanes[LaneT],
+        lane: LaneT,
+        charged: int,
+        worked: int,
+        cost: float | None,
+        group: GroupName = UNGROUPED,
+    ) -> None:
         """Settle the charge of a document that no longer runs. `cost` is None if its time says nothing of others."""
         customer.work.in_flight -= 1
-        self.scheduler.settle(lane, charged, worked, cost)
+        self._correct_group(lane, group, self.scheduler.settle(lane, charged, worked, cost))
 
-    def left(self, lane: LaneT, seq: int) -> None:
+    def _correct_group(self, lane: LaneT, name: GroupName, difference: int) -> None:
+        """Correct a group by what its lane is corrected."""
+        groups = lane.groups
+        if groups is None or difference == 0 or self.scheduler.policy.order is not Order.FAIR:
+            return
+        group = groups.find(name)
+        if group is None or groups.is_spent(group):  # a group that is spent may be forgotten, and a refund ends at V
+            if difference < 0:
+                return
+            group = group or self._new_group(lane, name)
+        groups.correct(group, difference, self.scheduler.new_stamp())
+
+    def left(self, lane: LaneT, seq: int, group: GroupName = UNGROUPED) -> None:
         """Remove a document that left the lane without a claim."""
         lane.waiting -= 1
+        if lane.groups is not None and (member := lane.groups.find(group)) is not None:
+            member.waiting -= 1
+            if member.waiting == 0 or (member.head is not None and member.head.seq == seq):
+                lane.groups.change_head(member, self._find_head(member))
         if lane.waiting == 0 or (lane.head is not None and lane.head.seq == seq):
-            self.scheduler.change_head(lane, self._find_head(lane))
+            self.scheduler.change_head(lane, self.head_of(lane))
 
     def emptied(self, lane: LaneT) -> None:
         """Empty a lane whose documents were all deleted."""
-        lane.waiting = 0
+        lane.waiting, lane.groups = 0, None
         self.scheduler.change_head(lane, None)
 
+    def head_of(self, lane: LaneT) -> Head | None:
+        """Return the document of a lane with the lowest seq. A lane that is empty forgets its groups."""
+        if lane.waiting == 0:
+            lane.groups = None
+        if lane.groups is None:
+            return self._find_head(lane)
+        oldest = lane.groups.oldest()
+        return None if oldest is None else oldest.head
+
     def started(self, customer: CustomerLanes[LaneT], lane: LaneT, now: int) -> None:
-        """Start the head of a lane that `Scheduler.take` returned, and charge the customer's cap and rate limit."""
+        """Start the document that `Scheduler.take` chose in a lane, and charge the customer's cap and rate limit."""
         lane.waiting -= 1
-        self.scheduler.put_back(lane, self._find_head(lane))
+        group, head = self.scheduler.last_group, self.scheduler.last_head
+        if lane.groups is not None and group is not None:
+            group.waiting -= 1
+            lane.groups.change_head(group, self._find_head(group))
+        self.scheduler.put_back(lane, self.head_of(lane) if head == lane.head else lane.head)
         customer.running += 1
         settings = customer.settings
         if settings.rate is not None:

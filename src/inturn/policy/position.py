@@ -9,7 +9,7 @@ charged as much as its head; where that is true, the place is exact.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from inturn.policy.scheduler import increment
+from inturn.policy.scheduler import Lane, increment
 
 
 class OpenLane(NamedTuple):
@@ -64,6 +64,20 @@ def classic_ahead(lanes: Sequence[OpenLane], index: int, ahead: int, seq: int) -
     others = (lane for number, lane in enumerate(lanes) if lane.level == level and number != index)
     same = sum(min(lane.waiting, max(0, seq - lane.seq)) for lane in others)
     return Ahead(_better_levels(lanes, level), min(same, seq - first - ahead), ahead)
+
+
+def ahead_in_groups(groups: Iterable[tuple[Lane, int]], own: Lane, ahead: int) -> int:
+    """Count what starts before a document in its lane, in fair order.
+
+    `groups` are the groups of the lane with what their heads would be charged; `ahead` documents of the group `own` are
+    before it.
+    """
+    members = [(group, charge, group.head) for group, charge in groups if group.head is not None]
+    lanes = [
+        OpenLane(group.level, group.turn, group.stamp, group.weight, group.waiting, charge, head.seq)
+        for group, charge, head in members
+    ]
+    return fair_ahead(lanes, [group for group, *_ in members].index(own), ahead).place
 
 
 def _better_levels(lanes: Iterable[OpenLane], level: int) -> int:

@@ -22,13 +22,15 @@ level. The order is the same.
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from heapq import heapify, heappop, heappush
-from typing import Final, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
-from inturn.errors import InvalidInputError
-from inturn.model import EXPEDITED_LEVEL, MAX_TIME, SECOND, clean_number
+from inturn.model import EXPEDITED_LEVEL, SECOND
 from inturn.policy.slot_share import SlotShares
+from inturn.policy.turn_policy import Charge, Order, TurnPolicy
+
+if TYPE_CHECKING:
+    from inturn.policy.groups import Groups
 
 VIRTUAL_TIME_UNIT: Final = 1_000_000
 """Virtual time of a document of cost 1 at weight 1, and of a second of worker time."""
@@ -43,82 +45,6 @@ QUEUE_MEAN_WEIGHT: Final = 64
 LEVELS: Final = range(EXPEDITED_LEVEL, 10)
 OLDEST_HEAD_INTERVAL: Final = 10
 """Every n-th use of the overdue slot by a level goes to its longest waiting head."""
-MAX_OVERDUE_EVERY: Final = 1_000
-MIN_MAX_SHARE: Final = 0.5
-"""With less, a customer that is alone with one other would leave slots idle that neither may use."""
-OUT_OF_TURN_DIVISOR: Final = 10
-"""A lane is started out of turn at most once in this fraction of `overdue_after`."""
-
-
-class Order(StrEnum):
-    """The order inside a level."""
-
-    FAIR = "fair"
-    CLASSIC = "classic"
-    """The literal spec: first come first served, no overdue slot, no charges."""
-
-
-class Charge(StrEnum):
-    """What a lane is charged for a document."""
-
-    TIME = "time"
-    """Worker time: expected at the start, corrected at the end."""
-    COST = "cost"
-    """The document's cost: 1, or by its pages (`inturn.policy.costs`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnPolicy:
-    """The order, when a document becomes overdue (microseconds), how often the overdue slot comes, and shares."""
-
-    order: Order = Order.FAIR
-    overdue_after: int = 900 * SECOND
-    overdue_every: int = 10
-    charge: Charge = Charge.TIME
-    max_share: float = 7 / 8
-    """The part of the live slots that one customer may hold while others come; 1 for all."""
-    share_idle_after: int = 0
-    """Microseconds without a start of another customer after which one customer may hold all slots. If its next
-    document is expected to take longer, that time counts."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.order, Order):
-            raise InvalidInputError(f"order must be one of {', '.join(Order)}, not {self.order!r}")
-        if type(self.overdue_after) is not int or not 0 < self.overdue_after <= MAX_TIME:
-            raise InvalidInputError(
-                f"overdue_after must be a whole number of microseconds, more than 0, not {self.overdue_after!r};"
-                f" for 900 seconds write seconds(900)",
-            )
-        if type(self.overdue_every) is not int or not 2 <= self.overdue_every <= MAX_OVERDUE_EVERY:
-            raise InvalidInputError(
-                f"overdue_every must be a whole number from 2 to {MAX_OVERDUE_EVERY}, not {self.overdue_every!r}",
-            )
-        if not isinstance(self.charge, Charge):
-            raise InvalidInputError(f"charge must be one of {', '.join(Charge)}, not {self.charge!r}")
-        clean_number("max_share", self.max_share, MIN_MAX_SHARE, 1)
-        if type(self.share_idle_after) is not int or not 0 <= self.share_idle_after <= MAX_TIME:
-            raise InvalidInputError(
-                f"share_idle_after must be a whole number of microseconds, 0 or more, not {self.share_idle_after!r};"
-                f" for 30 seconds write seconds(30)",
-            )
-
-    @property
-    def charges_time(self) -> bool:
-        """Whether lanes are charged worker time."""
-        return self.order is Order.FAIR and self.charge is Charge.TIME
-
-    @property
-    def tracks_runs(self) -> bool:
-        """Whether starts and ends of documents are counted for each customer: for charges by time, or for shares."""
-        return self.order is Order.FAIR and (self.charge is Charge.TIME or self.max_share < 1)
-
-    @property
-    def out_of_turn_interval(self) -> int:
-        """Microseconds before a lane that was started out of turn may be started so again.
-
-        Without it, the first lane of a long backlog gets 3 shares among 300 equal lanes, and 8 among 1,000.
-        """
-        return self.overdue_after // OUT_OF_TURN_DIVISOR
 
 
 class VirtualTime(NamedTuple):
@@ -168,6 +94,8 @@ class Lane:
     """Its customer's."""
     turn_entry: tuple[int, int, Self] | None = None
     age_entry: tuple[int, int, int, Self] | None = None
+    groups: "Groups[Self] | None" = None
+    """The groups that its documents belong to; None if none of them has one."""
 
 
 LaneT = TypeVar("LaneT", bound=Lane)
@@ -225,8 +153,8 @@ class Scheduler(Generic[LaneT]):
     """The levels, and the choice of the next lane."""
 
     __slots__ = (
-        "_fair", "_tick", "dispatched", "last_charge", "levels", "mean_unit_time", "next_stamp", "policy", "rotation",
-        "shares",
+        "_fair", "_tick", "dispatched", "last_charge", "last_group", "last_head", "levels", "mean_unit_time",
+        "next_stamp", "policy", "rotation", "shares",
     )  # fmt: skip
 
     def __init__(self, policy: TurnPolicy, levels: list[Level[LaneT]] | None = None) -> None:
@@ -240,6 +168,9 @@ class Scheduler(Generic[LaneT]):
         """Expected worker time for a document of cost 1 of a customer of whom nothing is known."""
         self.last_charge: int | None = None
         """The charge of the last document taken, to be stored with it; None if runs are not tracked."""
+        self.last_head: Head | None = None
+        """The last document taken: the head of its lane or, in a lane with groups, of `last_group`."""
+        self.last_group: LaneT | None = None
         self.shares = SlotShares()
         self._tick = 0
 
@@ -297,14 +228,29 @@ class Scheduler(Generic[LaneT]):
             self.schedule(lane)
 
     def take(self, now: int) -> LaneT | None:
-        """Choose the lane whose head is started next, and charge it. The caller then calls `put_back`."""
+        """Choose the lane whose document is started next, and charge it. The caller then calls `put_back`.
+
+        The document is `last_head`.
+        """
         slot = self._overdue_level(now) if (self.dispatched + 1) % self.policy.overdue_every == 0 else None
         out_of_turn = None if slot is None else self._use_overdue_slot(slot, now)
         lane = out_of_turn or (self._next_lane() if slot is None else slot.lowest())
         if lane is not None:
             self.dispatched += 1
+            self._choose_document(lane, by_turn=self._fair and out_of_turn is None)
             self._charge(lane, advance_virtual_time=out_of_turn is None)
         return lane
+
+    def _choose_document(self, lane: LaneT, *, by_turn: bool) -> None:
+        """Choose the document of a lane: of the group whose turn it is, or the one with the lowest seq."""
+        groups = lane.groups
+        if groups is None:
+            self.last_head, self.last_group = lane.head, None
+            return
+        self.last_group = group = groups.lowest() if by_turn else groups.oldest()
+        if group is None:
+            raise AssertionError(f"no group of a lane of {lane.customer!r} has a document")
+        self.last_head = group.head
 
     def _use_overdue_slot(self, slot: Level[LaneT], now: int) -> LaneT | None:
         """Count a use of the overdue slot; return the lane to start out of turn, if it is such a use."""
@@ -336,15 +282,20 @@ class Scheduler(Generic[LaneT]):
         if was_scheduled:
             self.schedule(lane)
 
-    def settle(self, lane: LaneT, charged: int, worked: int, cost: float | None) -> None:
-        """Correct a lane once the worker time of a document is known; learn from it if its cost is given."""
+    def settle(self, lane: LaneT, charged: int, worked: int, cost: float | None) -> int:
+        """Correct a lane once the worker time of a document is known; learn from it if its cost is given.
+
+        Return the difference to what was charged; 0 if lanes are not charged time.
+        """
         worked = min(max(worked, MIN_WORK), MAX_WORK)
         if cost is not None:
             unit_time = max(1, round(worked / cost))
             lane.work.learn(unit_time)
             self.mean_unit_time = moved_mean(self.mean_unit_time, unit_time, QUEUE_MEAN_WEIGHT)
-        if self.policy.charges_time:
-            self.correct(lane, worked - charged)
+        if not self.policy.charges_time:
+            return 0
+        self.correct(lane, worked - charged)
+        return worked - charged
 
     def correct(self, lane: LaneT, difference: int) -> None:
         """Add to a lane's charges, or refund some of them; an open lane gets no earlier than V by it.
@@ -404,7 +355,7 @@ class Scheduler(Generic[LaneT]):
         return min(max(round(cost * unit_time), MIN_WORK), MAX_WORK)
 
     def _charge(self, lane: LaneT, *, advance_virtual_time: bool) -> None:
-        head = lane.head
+        head = self.last_head
         lane.turn_entry = lane.age_entry = None
         lane.scheduled = False
         self.last_charge = None
@@ -417,11 +368,18 @@ class Scheduler(Generic[LaneT]):
         if self.policy.tracks_runs:
             self.last_charge = charge
         self._set_turn(lane, level, lane.turn + increment(charge, lane.weight))
+        if lane.groups is not None and self.last_group is not None:
+            lane.groups.charge(self.last_group, charge, self.new_stamp(), advance_virtual_time=advance_virtual_time)
 
     def _set_turn(self, lane: LaneT, level: Level[LaneT], turn: int) -> None:
-        lane.turn, lane.stamp = turn, self.next_stamp
-        self.next_stamp += 1
+        lane.turn, lane.stamp = turn, self.new_stamp()
         level.max_turn = max(level.max_turn, turn)
+
+    def new_stamp(self) -> int:
+        """Return the queue's next stamp."""
+        stamp = self.next_stamp
+        self.next_stamp = stamp + 1
+        return stamp
 
     @staticmethod
     def _unschedule(lane: LaneT) -> None:

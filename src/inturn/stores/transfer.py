@@ -35,13 +35,16 @@ FIRST_USED_TABLES: Final = ("customer", "document", "idempotency_key", "event")
 CUSTOMER_FILTERS: Final = {
     "attempt": "customer = {id}",
     "customer": "id = {id}",
+    "customer_group": "customer = {id}",
     "customer_work": "customer = {id}",
     "document": "customer = {id}",
     "event": "customer = (SELECT name FROM customer WHERE id = {id})",
     "file": "document IN (SELECT seq FROM document WHERE customer = {id})",
+    "history": "scope = 'customer' AND key = (SELECT name FROM customer WHERE id = {id})",
     "idempotency_key": "customer = {id}",
     "limits": "customer = {id}",
     "lane": "customer = {id}",
+    "lane_group": "customer = {id}",
 }
 """Tables with rows of one customer, and which rows. API keys are left out: they give access."""
 REQUEUED_KIND: Final = "CASE kind WHEN 'joined' THEN 'requeued' ELSE kind END"

@@ -13,9 +13,8 @@ from typing import Any, BinaryIO, Final
 
 from inturn.blobs import Blobs
 from inturn.model import Claim, Document, Progress
-from inturn.processor import Reject, Retry
+from inturn.processor import Reject, Retry, json_text
 from inturn.queue import DEFAULT_LEASE, Queue
-from inturn.validation import json_text
 from inturn.worker.content import ContentIO
 from inturn.worker.inflight import InflightJobs, Job
 from inturn.worker.invoke import (

@@ -14,7 +14,7 @@ from inturn import store
 def guarantees() -> dict[str, str]:
     """Read the numbered guarantees from the docstrings of `inturn.store`: number to method and text."""
     texts: dict[str, str] = {}
-    protocols = {"every method": store, **vars(store.Store), **vars(store.ApiKeys)}
+    protocols = {"every method": store, **vars(store.Store), **vars(store.ApiKeys), **vars(store.History)}
     for name, documented in protocols.items():
         for paragraph in (inspect.getdoc(documented) or "").split("\n\n"):
             _, *numbered = re.split(r"(?:^(?:- )?|(?<=\.)\s+)([AS]\d+)\. ", paragraph, flags=re.MULTILINE)

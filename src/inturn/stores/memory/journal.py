@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from inturn.model import NO_METADATA
-from inturn.store import Event, EventKind, Operator
+from inturn.store import Event, EventKind, Operator, TimeRange
 from inturn.stores.memory.rows import Row
 
 
@@ -48,7 +48,7 @@ class Journal:
         start = bisect_right(self.events, after, key=itemgetter(0))
         return tuple(map(Event._make, self.events[start : start + limit]))
 
-    def by_operator(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
+    def by_operator(self, limit: int, before: int | None, customer: str | None, within: TimeRange) -> tuple[Event, ...]:
         """Return up to `limit` events with an operator, newest first."""
         events = (
             event
@@ -56,6 +56,7 @@ class Journal:
             if event[5] is not None
             and (before is None or event[0] < before)
             and (customer is None or event[3] == customer)
+            and within.contains(event[1])
         )
         return tuple(map(Event._make, islice(events, limit)))
 

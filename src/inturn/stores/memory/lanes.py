@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
+from typing import Any
 
 from inturn.model import CustomerSettings
-from inturn.policy import TurnPolicy, rates
+from inturn.policy import Order, TurnPolicy, rates
+from inturn.policy.groups import UNGROUPED, GroupName, Groups
 from inturn.policy.lanes import DEFAULT_SETTINGS, LaneTracker
+from inturn.policy.position import ahead_in_groups
 from inturn.policy.scheduler import Head, Scheduler
 from inturn.stores.memory.rows import RUNNING, WAITING, CustomerRow, MemoryLane, Row, head_of
 
@@ -16,7 +19,7 @@ class Lanes:
     def __init__(self, policy: TurnPolicy) -> None:
         self.customers: dict[str, CustomerRow] = {}
         self.scheduler: Scheduler[MemoryLane] = Scheduler(policy)
-        self._tracker = LaneTracker(self.scheduler, _find_head, self.customer)
+        self._tracker = LaneTracker(self.scheduler, _find_head, self.customer, _new_group)
         self._rate_openings: list[tuple[int, str]] = []
         self._lane_count = 0
         self._sweep_at = 1_000
@@ -36,30 +39,30 @@ class Lanes:
     def join(self, row: Row) -> None:
         """Add a document to its lane, ordered by seq."""
         customer = self.customers[row.customer]
-        self._tracker.joined(customer, self._push(customer, row), head_of(row))
+        lane = self._lane(customer, row.lane_level)
+        self._tracker.joined(customer, lane, head_of(row), group=row.spec.group)
+        _push(lane, row)
 
     def release(self, row: Row) -> None:
         """Put a released claim back into its lane, ordered by seq, and refund the lane."""
         customer = self.customers[row.customer]
-        self._tracker.released(customer, self._push(customer, row), head_of(row), row.charged)
+        lane = self._lane(customer, row.lane_level)
+        self._tracker.released(customer, lane, head_of(row), row.charged, row.spec.group)
+        _push(lane, row)
 
-    def _push(self, customer: CustomerRow, row: Row) -> MemoryLane:
-        lane = customer.lanes.get(row.lane_level)
-        if lane is None:
-            lane = self._new_lane(customer, row.lane_level)
-        heappush(lane.rows, (row.seq, row))
-        return lane
+    def _lane(self, customer: CustomerRow, level: int) -> MemoryLane:
+        return customer.lanes.get(level) or self._new_lane(customer, level)
 
     def left(self, row: Row, level: int) -> None:
         """Update a lane after a document left it without a claim. The row's state has changed already."""
-        self._tracker.left(self.customers[row.customer].lanes[level], row.seq)
+        self._tracker.left(self.customers[row.customer].lanes[level], row.seq, row.spec.group)
 
     def take(self, now: int) -> Row | None:
         """Remove the next document from its lane and charge lane and customer for it."""
         lane = self.scheduler.take(now)
         if lane is None:
             return None
-        row = heappop(lane.rows)[1]
+        row = heappop((self.scheduler.last_group or lane).rows)[1]
         row.state, row.charged = RUNNING, self.scheduler.last_charge
         customer = self.customers[row.customer]
         self._tracker.started(customer, lane, now)
@@ -76,8 +79,8 @@ class Lanes:
     def settle(self, row: Row, worked: int, *, learn: bool) -> None:
         """Settle the charge of a document that no longer runs."""
         customer = self.customers[row.customer]
-        lane = customer.lanes.get(row.lane_level) or self._new_lane(customer, row.lane_level)
-        self._tracker.ended(customer, lane, row.charged or 0, worked, row.spec.cost if learn else None)
+        lane, cost = self._lane(customer, row.lane_level), row.spec.cost if learn else None
+        self._tracker.ended(customer, lane, row.charged or 0, worked, cost, row.spec.group)
 
     def forget_run(self, row: Row) -> None:
         """Count a charged document no longer as running; its charge stays."""
@@ -131,6 +134,20 @@ class Lanes:
         """Return when customers that hold their share of the slots open at the latest."""
         return self.scheduler.shares.opens_at()
 
+    def ahead_in_lane(self, row: Row) -> int:
+        """Count the documents of its lane that would start before a waiting document."""
+        lane, scheduler = self.customers[row.customer].lanes[row.lane_level], self.scheduler
+        if lane.groups is None:
+            return lane.count_before(row.seq)
+        groups = lane.groups.members
+        if scheduler.policy.order is not Order.FAIR:
+            return sum(group.count_before(row.seq) for group in groups.values())
+        own = groups[row.spec.group]
+        charged = [
+            (group, scheduler.expected_charge(lane.work, group.head.cost)) for group in groups.values() if group.head
+        ]
+        return ahead_in_groups(charged, own, own.count_before(row.seq))
+
     def all(self) -> Iterator[MemoryLane]:
         for customer in self.customers.values():
             yield from customer.lanes.values()
@@ -142,19 +159,24 @@ class Lanes:
             for level in spent:
                 del customer.lanes[level]
             self._lane_count -= len(spent)
+            for lane in customer.lanes.values():
+                if lane.groups is not None:
+                    lane.groups.forget_spent()
         self._sweep_at = 2 * self._lane_count + 1_000
 
     # -- restore ----------------------------------------------------------------------------------------------------
 
-    def restore(self, customer: CustomerRow, rate_closed_until: int | None, lanes: list[list[int]]) -> None:
+    def restore(self, customer: CustomerRow, rate_closed_until: int | None, lanes: list[list[Any]]) -> None:
         """Restore a customer's lanes with their virtual times, without documents."""
         customer.rate_closed_until = rate_closed_until
         if rate_closed_until is not None:
             heappush(self._rate_openings, (rate_closed_until, customer.name))
-        for level, turn, stamp, *out_of_turn_at in lanes:
+        for level, turn, stamp, *rest in lanes:
             lane = self._new_lane(customer, level)
             lane.turn, lane.stamp = turn, stamp
-            lane.out_of_turn_at = out_of_turn_at[0] if out_of_turn_at else 0  # older snapshots have none
+            lane.out_of_turn_at = rest[0] if rest else 0  # older snapshots have neither this nor groups
+            if rest[1:] and rest[1] is not None:
+                _restore_groups(lane, *rest[1])
 
     def restore_document(self, row: Row) -> None:
         """Add a waiting or running document to its restored lane; virtual times do not change."""
@@ -164,14 +186,19 @@ class Lanes:
             customer.work.in_flight += row.charged is not None
             return
         lane = customer.lanes[row.lane_level]
-        heappush(lane.rows, (row.seq, row))
+        _push(lane, row)
         lane.waiting += 1
+        if lane.groups is not None:
+            lane.groups.members[row.spec.group].waiting += 1
 
     def schedule_all(self) -> None:
         """Schedule all open lanes at their restored virtual times, once all documents are restored."""
         for customer in self.customers.values():
             for lane in customer.lanes.values():
-                lane.head = _find_head(lane)
+                if lane.groups is not None:
+                    for group in lane.groups.members.values():
+                        lane.groups.change_head(group, _find_head(group))
+                lane.head = self._tracker.head_of(lane)
                 if lane.head is not None and customer.is_open:
                     self.scheduler.levels[lane.level].open_lanes += 1
                     self.scheduler.schedule(lane)
@@ -193,8 +220,31 @@ class Lanes:
         return None
 
 
+def _new_group(lane: MemoryLane, name: GroupName) -> MemoryLane:
+    """Make a group of a lane. Documents that wait in the lane itself have no group."""
+    if lane.groups is None:
+        raise AssertionError(f"a lane of {lane.customer!r} has no groups")
+    group = lane.groups.members[name] = MemoryLane(lane.customer, lane.level)
+    if name is UNGROUPED:
+        group.rows, lane.rows = lane.rows, []
+    return group
+
+
+def _restore_groups(lane: MemoryLane, virtual_turn: int, groups: list[list[Any]]) -> None:
+    lane.groups = Groups(virtual_turn)
+    for name, turn, stamp in groups:
+        group = _new_group(lane, name)
+        group.turn, group.stamp = turn, stamp
+
+
+def _push(lane: MemoryLane, row: Row) -> None:
+    """Add a document to the heap of its group, or of a lane without groups."""
+    heap = lane if lane.groups is None else lane.groups.members[row.spec.group]
+    heappush(heap.rows, (row.seq, row))
+
+
 def _find_head(lane: MemoryLane) -> Head | None:
-    """Return the head of a lane; drop stale heap entries on the way."""
+    """Return the head of a group, or of a lane without groups; drop stale heap entries on the way."""
     rows = lane.rows
     while rows:
         seq, row = rows[0]

@@ -2,23 +2,35 @@
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
+from operator import attrgetter
 from typing import Final
 
 from inturn.model import Customer, Document, DocumentState
+from inturn.search_query import SearchQuery
 from inturn.store import (
+    MAX_ERROR_BEGINNING,
+    MAX_FAILURES,
     Attempt,
+    ClosedLane,
     Counts,
     CustomerFilter,
+    CustomerMatch,
+    CustomerSummary,
     DocumentFilter,
     DocumentSort,
     EndedWork,
     EventKind,
+    Failure,
     LaneSnapshot,
     Page,
     RunningClaim,
     SchedulerSnapshot,
+    SearchResult,
     Throughput,
+    TimeRange,
     WorkLog,
+    matching_errors,
 )
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import CustomerRow, Row
@@ -41,6 +53,31 @@ def page_of_documents(
     return Page(tuple(row.view() for row in matching[:limit]), str(matching[limit - 1].seq) if more else None)
 
 
+def search(
+    rows: Sequence[Row], customers: Iterable[CustomerRow], text: str, limit: int, customer: str | None
+) -> SearchResult:
+    """Look at every document, batch and customer (S67, S70)."""
+    query = SearchQuery.parse(text)
+    if not query.text:
+        return SearchResult()
+    own = sorted((row for row in rows if customer in {None, row.customer}), key=attrgetter("seq"), reverse=True)
+    by_id = [row for row in own if query.matches_id(row.id)]
+    by_terms = [row for row in own if not query.matches_id(row.id) and query.matches(row.spec.name, row.spec.metadata)]
+    batches = sorted({row.spec.batch for row in own if row.spec.batch and query.matches_batch(row.spec.batch)})
+    matches = [
+        CustomerMatch(row.name, row.settings.display_name)
+        for row in customers
+        if customer in {None, row.name} and query.is_in(row.name, row.settings.display_name or "")
+    ]
+    matches.sort(key=lambda match: (not match.name.lower().startswith(query.text), match.name))
+    documents = [row.view() for row in by_id + by_terms]
+    failed = [row for row in own if row.state is DocumentState.FAILED]
+    failed.sort(key=lambda row: (row.finished_at or 0, row.seq), reverse=True)
+    errors, are_all = matching_errors([(row.id, row.error) for row in failed[:MAX_FAILURES]], query, limit)
+    is_complete = are_all and max(len(documents), len(batches), len(matches)) <= limit and len(failed) <= MAX_FAILURES
+    return SearchResult(tuple(documents[:limit]), tuple(batches[:limit]), tuple(matches[:limit]), errors, is_complete)
+
+
 def count_documents(rows: Iterable[Row], where: DocumentFilter) -> Counts:
     """Count matching documents by state, and waiting ones by the level of their lane."""
     states: Tally[DocumentState] = Tally()
@@ -51,6 +88,19 @@ def count_documents(rows: Iterable[Row], where: DocumentFilter) -> Counts:
             if row.state is DocumentState.WAITING:
                 waiting[row.lane_level] += 1
     return Counts(dict(states), dict(waiting))
+
+
+def failures(rows: Iterable[Row], within: TimeRange, limit: int) -> tuple[Failure, ...]:
+    """Return the newest failures of a range of time (S64)."""
+    failed = [
+        (row.finished_at, row.seq, row)
+        for row in rows
+        if row.state is DocumentState.FAILED and row.finished_at is not None and within.contains(row.finished_at)
+    ]
+    return tuple(
+        Failure(row.id, row.customer, row.spec.name, at, None if row.error is None else row.error[:MAX_ERROR_BEGINNING])
+        for at, _, row in nlargest(limit, failed)
+    )
 
 
 def page_of_customers(
@@ -83,26 +133,33 @@ def customer_view(row: CustomerRow) -> Customer:
     )
 
 
+def customer_summary(row: CustomerRow) -> CustomerSummary:
+    """Return what lists of all customers show."""
+    count, updated_at = (None, None) if row.counter is None else row.counter
+    waiting = sum(lane.waiting for lane in row.lanes.values())
+    return CustomerSummary(
+        row.name, row.settings.display_name, count, updated_at, row.settings.paused, waiting, row.running
+    )
+
+
 def scheduler_snapshot(lanes: Lanes) -> SchedulerSnapshot:
-    """Return the scheduler state and every open lane, by level and virtual time."""
+    """Return the scheduler state and every lane with documents, by level and virtual time."""
     scheduler = lanes.scheduler
-    snapshots = [
-        LaneSnapshot(
-            lane.customer,
-            lane.level,
-            lane.weight,
-            lane.turn,
-            lane.stamp,
-            lane.waiting,
-            lane.head,
-            scheduler.expected_charge(lane.work, lane.head.cost),
-        )
-        for lane in lanes.all()
-        if lane.scheduled and lane.head is not None
-    ]
-    snapshots.sort(key=lambda lane: (lane.level, lane.turn, lane.stamp))
+    open_lanes: list[LaneSnapshot] = []
+    closed: list[ClosedLane] = []
+    for lane in sorted(lanes.all(), key=attrgetter("level", "turn", "stamp")):
+        if lane.head is None:
+            continue
+        if lane.scheduled:
+            charge = scheduler.expected_charge(lane.work, lane.head.cost)
+            times = (lane.weight, lane.turn, lane.stamp)
+            open_lanes.append(LaneSnapshot(lane.customer, lane.level, *times, lane.waiting, lane.head, charge))
+        else:
+            closed.append(ClosedLane(lane.customer, lane.level, lane.waiting, lane.head))
+    closed.sort(key=attrgetter("level", "customer"))
     overdue_uses = tuple(level.overdue_uses for level in scheduler.levels)
-    return SchedulerSnapshot(scheduler.policy, scheduler.dispatched, scheduler.rotation, overdue_uses, tuple(snapshots))
+    counters = (scheduler.dispatched, scheduler.rotation, overdue_uses)
+    return SchedulerSnapshot(scheduler.policy, *counters, tuple(open_lanes), tuple(closed))
 
 
 def throughput(rows: Iterable[Row], since: int) -> Throughput:
@@ -157,7 +214,10 @@ def _matches(row: Row, where: DocumentFilter) -> bool:
         and (where.customer is None or row.customer == where.customer)
         and (where.level is None or row.level == where.level)
         and (where.batch is None or row.spec.batch == where.batch)
+        and (where.group is None or row.spec.group == where.group)
         and (where.text is None or where.text.lower() in row.spec.name.lower())
+        and (where.submitted is None or where.submitted.contains(row.submitted_at))
+        and (where.ended is None or (row.finished_at is not None and where.ended.contains(row.finished_at)))
     )
 
 

@@ -30,7 +30,7 @@ def repair(state: State) -> None:
     _, running, in_flight = _count_documents(state)
     for lane in state.lanes.all():
         state.lanes.scheduler.deactivate(lane)
-        lane.rows, lane.waiting, lane.head = [], 0, None
+        lane.rows, lane.waiting, lane.head, lane.groups = [], 0, None, None
     for name, customer in state.lanes.customers.items():
         customer.running, customer.work.in_flight = running[name], in_flight[name]
     for row in sorted(state.documents.values(), key=lambda row: row.seq):

@@ -67,13 +67,20 @@ _FIELDS = attrgetter(*Document._fields)
 
 @dataclass(slots=True, eq=False)
 class MemoryLane(scheduler.Lane):
-    """A lane with its documents: a heap by seq. Documents that left without a claim are skipped when they come up."""
+    """A lane, or a group of one, with its documents: a heap by seq.
+
+    Documents that left without a claim are skipped when they come up.
+    """
 
     rows: list[tuple[int, Row]] = field(default_factory=list)
 
     def is_current(self, seq: int, row: Row) -> bool:
         """Return whether the document of a heap entry still waits in this lane under that seq."""
         return row.state is WAITING and row.seq == seq and row.lane_level == self.level
+
+    def count_before(self, seq: int) -> int:
+        """Count its documents with a lower seq."""
+        return len({other for other, row in self.rows if other < seq and self.is_current(other, row)})
 
 
 def head_of(row: Row) -> Head:

@@ -19,11 +19,12 @@ from inturn.model import (
     settings_to_dict,
 )
 from inturn.policy import Counter, Policy
+from inturn.policy.groups import Groups
 from inturn.policy.scheduler import LEVELS, VirtualTime
 from inturn.policy.slot_share import SlotShares
 from inturn.store import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
 from inturn.stores.memory.lanes import Lanes
-from inturn.stores.memory.rows import CustomerRow, Row
+from inturn.stores.memory.rows import CustomerRow, MemoryLane, Row
 from inturn.stores.memory.state import IdempotencyRecord, State
 
 FORMAT_VERSION = 1
@@ -99,7 +100,10 @@ def _row_to_json(row: Row) -> list[Any]:
 
 
 def _customer_to_json(customer: CustomerRow) -> list[Any]:
-    lanes = [[lane.level, lane.turn, lane.stamp, lane.out_of_turn_at] for lane in customer.lanes.values()]
+    lanes = [
+        [lane.level, lane.turn, lane.stamp, lane.out_of_turn_at, _groups_to_json(lane.groups)]
+        for lane in customer.lanes.values()
+    ]
     return [
         customer.name,
         customer.counter,
@@ -109,6 +113,12 @@ def _customer_to_json(customer: CustomerRow) -> list[Any]:
         lanes,
         customer.work.unit_time,
     ]
+
+
+def _groups_to_json(groups: Groups[MemoryLane] | None) -> list[Any] | None:
+    if groups is None:
+        return None
+    return [groups.virtual_turn, [[name, group.turn, group.stamp] for name, group in groups.members.items()]]
 
 
 def _scheduler_to_json(lanes: Lanes) -> list[Any]:

@@ -9,6 +9,7 @@ from inturn.errors import KeyConflictError, NotFoundError
 from inturn.model import EXPEDITED_LEVEL, DocumentState, NewDocument, Receipt, Worker
 from inturn.policy import Policy
 from inturn.policy.clock_skew import Term, review_term
+from inturn.policy.forecasts import ForecastLog
 from inturn.store import (
     IDEMPOTENCY_KEY_RETENTION,
     LEASE_LOST_ERROR,
@@ -59,6 +60,7 @@ class State:
         self.paused: Operator | None = None
         self.workers: dict[str, Worker] = {}
         self.maintenance: MaintenanceRecord | None = None
+        self.forecasts = ForecastLog()
         self.api_keys: dict[str, ApiKey] = {}
         self.seq = 0
         self.fence = 0
@@ -69,7 +71,11 @@ class State:
 
     def worker_slots(self) -> Iterator[tuple[int, int]]:
         """Yield when each worker reported, and its slots that take documents."""
-        return ((worker.seen_at, worker.report.open_slots) for worker in self.workers.values())
+        return ((worker.seen_at, worker.open_slots) for worker in self.workers.values())
+
+    def is_paused(self, worker: str) -> bool:
+        """Return whether a worker may claim nothing: the queue is paused, or the worker itself."""
+        return self.paused is not None or (worker in self.workers and self.workers[worker].paused is not None)
 
     def set_policy(self, version: PolicyVersion) -> None:
         self.policies.append(version)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,15 @@ from inturn.model import (
     Receipt,
     ResultFile,
     Worker,
+    WorkerPause,
     WorkerReport,
     clean_settings,
     settings_to_dict,
 )
 from inturn.policy import Policy
+from inturn.policy.forecasts import ForecastLog, ForecastOutcome
 from inturn.store import (
+    ALL_TIME,
     OUTCOME_EVENTS,
     SYSTEM_OPERATOR,
     WORKER_RETENTION,
@@ -35,11 +39,13 @@ from inturn.store import (
     ClaimRequest,
     Counts,
     CustomerFilter,
+    CustomerSummary,
     Discrepancy,
     DocumentFilter,
     DocumentSort,
     Event,
     EventKind,
+    Failure,
     LeaseStatus,
     MaintenanceRecord,
     Operator,
@@ -48,16 +54,19 @@ from inturn.store import (
     PolicyVersion,
     PruneResult,
     SchedulerSnapshot,
+    SearchResult,
     Store,
     Submission,
     SweepResult,
     Throughput,
+    TimeRange,
     WorkLog,
     check_fingerprint,
     live_slots,
 )
 from inturn.stores.memory import reader, recount, snapshot
 from inturn.stores.memory.api_keys import MemoryApiKeys
+from inturn.stores.memory.history import MemoryHistory
 from inturn.stores.memory.rows import Row
 from inturn.stores.memory.state import IdempotencyRecord, State
 
@@ -72,6 +81,7 @@ class MemoryStore(Store):
         self._waiters = 0
         self._state = State(PolicyVersion(1, policy or Policy(), self._clock.now(), SYSTEM_OPERATOR))
         self.api_keys = MemoryApiKeys(self._lock, lambda: self._state, self._now)
+        self.history = MemoryHistory(self._lock, lambda: self._state, self._now)
 
     @classmethod
     def restore(cls, path: Path, clock: Clock | None = None) -> "MemoryStore":
@@ -141,7 +151,7 @@ class MemoryStore(Store):
         state.process_due(now)
         state.lanes.review_shares(now, live_slots(state.worker_slots(), now))
         rows: list[Row] = []
-        while len(rows) < request.limit and state.paused is None:
+        while len(rows) < request.limit and not state.is_paused(request.worker):
             row = state.take(request, now)
             if row is None:
                 break
@@ -158,7 +168,10 @@ class MemoryStore(Store):
 
     def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
         with self._lock:
-            self._state.workers[report.name] = Worker(report, self._now(now))
+            known = self._state.workers.get(report.name)
+            is_same = known is not None and known.report.started_at == report.started_at
+            paused = known.paused if known is not None and is_same else None
+            self._state.workers[report.name] = Worker(report, self._now(now), paused)
 
     def forget_worker(self, name: str) -> None:
         with self._lock:
@@ -167,6 +180,24 @@ class MemoryStore(Store):
     def workers(self) -> tuple[Worker, ...]:
         with self._lock:
             return tuple(worker for _, worker in sorted(self._state.workers.items()))
+
+    def pause_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
+        with self._lock:
+            now = self._now(now)
+            self._set_worker_pause(name, WorkerPause(*operator, now))
+            self._state.journal.append(EventKind.WORKER_PAUSED, now, None, (), operator, {"worker": name})
+
+    def resume_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
+        with self._lock:
+            self._set_worker_pause(name, None)
+            self._state.journal.append(EventKind.WORKER_RESUMED, self._now(now), None, (), operator, {"worker": name})
+            self._notify()
+
+    def _set_worker_pause(self, name: str, paused: WorkerPause | None) -> None:
+        worker = self._state.workers.get(name)
+        if worker is None:
+            raise NotFoundError(f"there is no worker {name!r}")
+        self._state.workers[name] = worker._replace(paused=paused)
 
     # -- operators --------------------------------------------------------------------------------------------------
 
@@ -252,7 +283,7 @@ class MemoryStore(Store):
             current = state.policies[-1].number
             if expected is not None and expected != current:
                 raise VersionConflictError(
-                    f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
+                    f"the active policy is version {current}, not {expected}; read it again and repeat your change",
                 )
             version = PolicyVersion(current + 1, policy, now, operator)
             state.set_policy(version)
@@ -305,9 +336,18 @@ class MemoryStore(Store):
         with self._lock:
             return reader.page_of_customers(self._state.lanes.customers.values(), where, limit, after)
 
+    def customer_summaries(self) -> tuple[CustomerSummary, ...]:
+        with self._lock:
+            rows = sorted(self._state.lanes.customers.values(), key=attrgetter("name"))
+            return tuple(reader.customer_summary(row) for row in rows)
+
     def counts(self, where: DocumentFilter) -> Counts:
         with self._lock:
             return reader.count_documents(self._state.documents.values(), where)
+
+    def failures(self, within: TimeRange, *, limit: int) -> tuple[Failure, ...]:
+        with self._lock:
+            return reader.failures(self._state.documents.values(), within, limit)
 
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
         with self._lock:
@@ -317,9 +357,23 @@ class MemoryStore(Store):
         with self._lock:
             return self._state.journal.last
 
-    def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
+    def audit(
+        self, *, limit: int, before: int | None = None, customer: str | None = None, within: TimeRange = ALL_TIME
+    ) -> tuple[Event, ...]:
         with self._lock:
-            return self._state.journal.by_operator(limit, before, customer)
+            return self._state.journal.by_operator(limit, before, customer, within)
+
+    def search(self, text: str, *, limit: int, customer: str | None = None) -> SearchResult:
+        with self._lock:
+            state = self._state
+            return reader.search(list(state.documents.values()), state.lanes.customers.values(), text, limit, customer)
+
+    def index_documents(self, *, limit: int) -> int:
+        del limit  # every search looks at every document
+        return 0
+
+    def clean_index(self) -> int:
+        return 0
 
     def stored_bytes(self, customer: str) -> int:
         with self._lock:
@@ -335,8 +389,7 @@ class MemoryStore(Store):
             row = self._state.row(id)
             if row.state is not DocumentState.WAITING:
                 return 0
-            lane = self._state.lanes.customers[row.customer].lanes[row.lane_level]
-            return sum(seq < row.seq and lane.is_current(seq, other) for seq, other in lane.rows)
+            return self._state.lanes.ahead_in_lane(row)
 
     def throughput(self, since: int) -> Throughput:
         with self._lock:
@@ -385,6 +438,14 @@ class MemoryStore(Store):
     def record_maintenance(self, record: MaintenanceRecord) -> None:
         with self._lock:
             self._state.maintenance = record
+
+    def forecast_log(self) -> ForecastLog:
+        with self._lock:
+            return self._state.forecasts
+
+    def add_forecasts(self, outcomes: Sequence[ForecastOutcome]) -> None:
+        with self._lock:
+            self._state.forecasts = self._state.forecasts.add(outcomes)
 
     def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
         with self._lock:

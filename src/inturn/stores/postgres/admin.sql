@@ -6,12 +6,6 @@ SELECT policy FROM queue_state FOR UPDATE;
 -- name: running_counts
 SELECT customer, count(*) FROM running GROUP BY customer;
 
--- name: record_worker
-INSERT INTO worker (name, seen_at, report, at_work, slots)
-VALUES (%(name)s, %(now)s, %(report)s, %(at_work)s, %(slots)s)
-ON CONFLICT (name) DO UPDATE SET
-    seen_at = excluded.seen_at, report = excluded.report, at_work = excluded.at_work, slots = excluded.slots;
-
 -- name: count_ended_before
 SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
 WHERE ended.finished_at < %(before)s AND ended.seq <= %(up_to)s
@@ -64,6 +58,11 @@ SELECT customer, lane, count(*) FROM (
     FROM document JOIN lane ON lane.customer = document.customer AND lane.level = document.lane
     WHERE state = 'waiting' AND seq >= scan_from
     UNION
+    SELECT document.customer, document.lane, seq
+    FROM document JOIN lane_group
+        ON lane_group.customer = document.customer AND lane_group.level + 10 * lane_group.number = document.lane
+    WHERE state = 'waiting' AND seq >= scan_from
+    UNION
     SELECT customer, lane, seq FROM requeued
 ) AS reachable
 GROUP BY 1, 2;
@@ -86,4 +85,5 @@ INSERT INTO requeued (customer, lane, seq, ready_at, cost)
 SELECT customer, lane, seq, ready_at, cost FROM document WHERE state = 'waiting';
 INSERT INTO running (lease_check_at, seq, customer)
 SELECT lease_check_at, seq, customer FROM document WHERE state = 'running';
-INSERT INTO ended (finished_at, seq) SELECT finished_at, seq FROM document WHERE finished_at IS NOT NULL;
+INSERT INTO ended (finished_at, seq, failed)
+SELECT finished_at, seq, state = 'failed' FROM document WHERE finished_at IS NOT NULL;

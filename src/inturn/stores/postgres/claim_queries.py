@@ -6,26 +6,24 @@ from typing import Any, Final, NamedTuple
 from inturn.store import ClaimRequest, EventKind
 from inturn.stores.postgres.libpq import BoundStatement, LibpqQueries, StatementResult, bind
 from inturn.stores.postgres.queries import (
-    EVENT_COLUMNS,
     array_literal,
     event_row,
     lane_changes,
     queue_state,
-    to_columns,
+    row_array,
 )
-from inturn.stores.sql.claim_window import MORE_LANES, ClaimedRow, ClaimWrite, QueueState
-from inturn.stores.sql.lane_log import LaneChange
-from inturn.stores.sql.lanes import LANE_COLUMNS
+from inturn.stores.sql.claim_types import ClaimedRow, ClaimWrite, QueueState
+from inturn.stores.sql.claim_window import MORE_LANES
+from inturn.stores.sql.lane_log import LOG_COLUMNS, LaneChange, level_of
 from inturn.stores.sql.rows import Row
 
 FENCE_BLOCK_SIZE: Final = 100_000
 """Fences reserved at a time, by a commit that waits for the disk; other claims do not wait."""
-OLD_LANE_COLUMNS: Final = ("old_customer", "old_level", "old_version", "old_ctid")
-WORK_COLUMNS: Final = ("work_customer", "unit_time", "in_flight")
-OLD_WORK_COLUMNS: Final = ("old_work_customer", "old_work_version")
 LIMITS_COLUMNS: Final = ("customer", "settings", "running", "tat", "rate_closed_until")
 VERSION_COLUMN: Final = 4
-ANSWER_COLUMNS: Final = ("pid", "answer", "answer_fence")
+LOG_LENGTH: Final = 1 + len(LOG_COLUMNS)
+"""Columns of an entry of the lane log in `take_lane_log`: its number first, those of its lane behind them."""
+LOG_LANE_COLUMN: Final = 1 + LOG_COLUMNS.index("level")
 
 
 class WaitingClaim(NamedTuple):
@@ -65,12 +63,13 @@ def start_statements(limit: int) -> list[BoundStatement]:
 class PostgresClaimQueries(LibpqQueries):
     """Queries under the claim lock."""
 
-    __slots__ = ("_answers", "_last_answered_fence", "_row", "_start")
+    __slots__ = ("_answers", "_last_answered_fence", "_log_rows", "_row", "_start")
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._start: ClaimStart | None = None
         self._row: Row = ()
+        self._log_rows: Sequence[Row] = ()
         self._answers: list[tuple[int, str, int]] = []
         self._last_answered_fence = 0
 
@@ -101,13 +100,14 @@ class PostgresClaimQueries(LibpqQueries):
 
     def take_lane_log(self, *, whole: bool = False) -> list[LaneChange]:
         *_, is_foreign, _ = self._row
-        if self._start is None:
-            rows = self.fetch_all("take_lane_log")
-        else:
-            rows, self._start = list(self._start.lane_log), None
-        if whole or is_foreign:
-            rows += self.fetch_all("take_whole_lane_log")
-        return lane_changes(rows)
+        started, self._start = self._start, None
+        self._log_rows = self.fetch_all("take_lane_log") if started is None else started.lane_log
+        rest = self.fetch_all("take_whole_lane_log") if whole or is_foreign else []
+        return lane_changes([*[row[:LOG_LENGTH] for row in self._log_rows], *rest])
+
+    def logged_lanes(self) -> list[Row]:
+        logged = [row for row in self._log_rows if row[LOG_LANE_COLUMN] is not None]
+        return [(row[1], level_of(row[LOG_LANE_COLUMN]), *row[LOG_LENGTH:]) for row in logged]
 
     def first_lanes(self) -> list[Row]:
         return [] if self._start is None else list(self._start.first_lanes)
@@ -116,6 +116,7 @@ class PostgresClaimQueries(LibpqQueries):
         """Write it all in one statement, if anything changed. Fences that are reserved have to be on the disk."""
         _, _, _, deadlines, version, _, reserved, _, is_alive, *_ = self._row
         self.execute_many("save_limits", LIMITS_COLUMNS, claim.limits)
+        claim.groups.write(self)
         reserves = not is_alive or claim.fence > reserved
         if reserves:
             reserved = claim.fence + FENCE_BLOCK_SIZE
@@ -125,13 +126,13 @@ class PostgresClaimQueries(LibpqQueries):
         if not (claim.has_changes or reserves or self._answers or bounds != deadlines):
             return []
         values = {
-            **to_columns(LANE_COLUMNS, [(*row, *sort_key) for row, sort_key, _ in claim.lanes]),
-            **to_columns(OLD_LANE_COLUMNS, _old_lanes(claim)),
-            **to_columns(WORK_COLUMNS, [row for row, _ in claim.work]),
-            **to_columns(OLD_WORK_COLUMNS, [(row[0], version) for row, version in claim.work if version is not None]),
-            **to_columns(tuple(f"claimed_{name}" for name in ClaimedRow._fields), claim.claimed),
-            **to_columns(("at", *EVENT_COLUMNS, "first_fence"), _event_rows(claim)),
-            **to_columns(ANSWER_COLUMNS, self._answers),
+            "claimed": row_array(claim.claimed),
+            "events": row_array(_event_rows(claim)),
+            "lanes": row_array([(*row, *sort_key) for row, sort_key, _ in claim.lanes]),
+            "old_lanes": row_array(_old_lanes(claim)),
+            "work": row_array([row for row, _ in claim.work]),
+            "old_work": row_array([(row[0], version) for row, version in claim.work if version is not None]),
+            "answers": row_array(self._answers),
             "version": version,
             "ordered": claim.ordered,
             "scheduler_state": claim.scheduler_state,

@@ -15,9 +15,9 @@
 -- name: queue
 WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
 SELECT
-    queue_state.policy, newest.ordered, newest.scheduler, newest.deadlines, newest.version, newest.fence, newest.reserved,
+    queue_state.policy, newest.ordered, newest.scheduler_json, newest.deadlines, newest.version, newest.fence, newest.reserved,
     queue_state.paused_by, EXISTS (SELECT 1 FROM crash_sentinel), EXISTS (SELECT 1 FROM limits),
-    (SELECT json_agg(json_build_array(seen_at, slots))::text FROM worker),
+    (SELECT json_agg(json_build_array(seen_at, slots, CASE WHEN paused_by IS NOT NULL THEN name END))::text FROM worker),
     pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM queue_state, newest;
@@ -29,9 +29,29 @@ WITH newest AS MATERIALIZED (
     SELECT ctid AS at FROM lane_log WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest))
     UNION ALL
     SELECT ctid FROM lane_log WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
+), taken AS (
+    DELETE FROM lane_log USING pending WHERE lane_log.ctid = pending.at
+    RETURNING number, lane_log.customer, kind, level AS lane, n, seq, ready_at, cost, settings, charged, worked
 )
-DELETE FROM lane_log USING pending WHERE lane_log.ctid = pending.at
-RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings, charged, worked;
+SELECT
+    taken.*, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at, group_turn,
+    unit_time, in_flight, work_version, version, place
+FROM taken LEFT JOIN LATERAL (
+    SELECT unit_time, in_flight, version AS work_version FROM customer_work
+    WHERE (customer_work.customer, customer_work.version) >= (taken.customer, 0)
+        AND (customer_work.customer, customer_work.version) <= (taken.customer, 9223372036854775807)
+    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+) AS work ON true
+LEFT JOIN LATERAL (
+    SELECT
+        weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at, group_turn,
+        version, ctid::text AS place
+    FROM lane
+    WHERE (lane.customer, lane.level, version) >= (taken.customer, taken.lane - 10 * (taken.lane / 10), 0)
+        AND (lane.customer, lane.level, version)
+            <= (taken.customer, taken.lane - 10 * (taken.lane / 10), 9223372036854775807)
+    ORDER BY lane.customer DESC, lane.level DESC, version DESC LIMIT 1
+) AS newest_lane ON true;
 
 -- name: lane_log
 WITH newest AS MATERIALIZED (
@@ -48,7 +68,7 @@ DELETE FROM lane_log RETURNING number, customer, kind, level, n, seq, ready_at, 
 -- name: anything_to_claim
 WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
 SELECT
-    queue_state.paused_by IS NULL, newest.scheduler,
+    queue_state.paused_by IS NULL, newest.scheduler_json,
     EXISTS (SELECT 1 FROM lane_log WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
     OR EXISTS (
         SELECT 1 FROM lane_log WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
@@ -60,7 +80,7 @@ FROM queue_state, newest;
 -- name: lanes_of
 SELECT
     wanted.customer, wanted.level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, unit_time, in_flight, work_version, version, place
+    out_of_turn_at, group_turn, unit_time, in_flight, work_version, version, place
 FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
 LEFT JOIN LATERAL (
     SELECT unit_time, in_flight, version AS work_version FROM customer_work
@@ -70,8 +90,8 @@ LEFT JOIN LATERAL (
 ) AS work ON true
 LEFT JOIN LATERAL (
     SELECT
-        weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at, version,
-        ctid::text AS place
+        weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at, group_turn,
+        version, ctid::text AS place
     FROM lane
     WHERE (lane.customer, lane.level, version) >= (wanted.customer, wanted.level, 0)
         AND (lane.customer, lane.level, version) <= (wanted.customer, wanted.level, 9223372036854775807)
@@ -81,7 +101,7 @@ LEFT JOIN LATERAL (
 -- name: lowest_lanes
 SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
-    unit_time, in_flight, work_version, version, lane.ctid::text
+    group_turn, unit_time, in_flight, work_version, version, lane.ctid::text
 FROM lane LEFT JOIN LATERAL (
     SELECT unit_time, in_flight, version AS work_version FROM customer_work
     WHERE (customer_work.customer, customer_work.version) >= (lane.customer, 0)
@@ -94,7 +114,7 @@ ORDER BY sort_key, sort_tie LIMIT %(limit)s;
 -- name: oldest_lanes
 SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
-    unit_time, in_flight, work_version, version, lane.ctid::text
+    group_turn, unit_time, in_flight, work_version, version, lane.ctid::text
 FROM lane LEFT JOIN LATERAL (
     SELECT unit_time, in_flight, version AS work_version FROM customer_work
     WHERE (customer_work.customer, customer_work.version) >= (lane.customer, 0)
@@ -107,7 +127,7 @@ ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
 -- name: oldest_rested_lanes
 SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
-    unit_time, in_flight, work_version, version, lane.ctid::text
+    group_turn, unit_time, in_flight, work_version, version, lane.ctid::text
 FROM lane LEFT JOIN LATERAL (
     SELECT unit_time, in_flight, version AS work_version FROM customer_work
     WHERE (customer_work.customer, customer_work.version) >= (lane.customer, 0)
@@ -128,7 +148,7 @@ DELETE FROM claim_request WHERE asked_at < clock_timestamp() - interval '1 minut
 
 -- name: first_lanes
 WITH newest AS MATERIALIZED (
-    SELECT ordered, scheduler::json -> 3 AS levels FROM scheduler_state ORDER BY version DESC LIMIT 1
+    SELECT ordered, scheduler_json::json -> 3 AS levels FROM scheduler_state ORDER BY version DESC LIMIT 1
 ), first_level AS MATERIALIZED (
     SELECT
         position::int - 1 AS level, (value ->> 4)::bigint AS open_lanes,
@@ -150,7 +170,7 @@ WITH newest AS MATERIALIZED (
 )
 SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
-    unit_time, in_flight, work_version, version, place, next_document.seq, next_document.ready_at, next_document.cost,
+    group_turn, unit_time, in_flight, work_version, version, place, next_document.seq, next_document.ready_at, next_document.cost,
     next_document.is_new
 FROM lowest LEFT JOIN LATERAL (
     SELECT unit_time, in_flight, version AS work_version FROM customer_work
@@ -184,6 +204,41 @@ WHERE claim_request.pid = pg_backend_pid() AND claim_request.ticket = %(ticket)s
     AND document_view.state = 'running' AND document_view.fence = claim_request.first_fence + position - 1
 ORDER BY position;
 
+-- name: groups_of
+SELECT customer, level, number, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scan_from
+FROM unnest(%(customer)s::bigint[], %(level)s::int[], %(number)s::int[]) AS wanted (customer, level, number)
+JOIN lane_group USING (customer, level, number);
+
+-- name: lowest_groups
+SELECT customer, level, number, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scan_from FROM lane_group
+WHERE customer = %(customer)s AND level = %(level)s AND waiting > 0 AND (turn, stamp) > (%(after)s, %(after_tie)s)
+ORDER BY turn, stamp LIMIT %(limit)s;
+
+-- name: oldest_groups
+SELECT customer, level, number, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scan_from FROM lane_group
+WHERE customer = %(customer)s AND level = %(level)s AND waiting > 0 AND head_seq > %(after)s
+ORDER BY head_seq LIMIT %(limit)s;
+
+-- name: save_group
+INSERT INTO lane_group (customer, level, number, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scan_from)
+SELECT * FROM unnest(
+    %(customer)s::bigint[], %(level)s::int[], %(number)s::int[], %(turn)s::bigint[], %(stamp)s::bigint[],
+    %(waiting)s::bigint[], %(head_seq)s::bigint[], %(head_ready_at)s::bigint[], %(head_cost)s::double precision[],
+    %(scan_from)s::bigint[]
+)
+ON CONFLICT (customer, level, number) DO UPDATE SET
+    turn = excluded.turn, stamp = excluded.stamp, waiting = excluded.waiting, head_seq = excluded.head_seq,
+    head_ready_at = excluded.head_ready_at, head_cost = excluded.head_cost, scan_from = excluded.scan_from;
+
+-- name: forget_group
+DELETE FROM lane_group USING unnest(%(customer)s::bigint[], %(level)s::int[], %(number)s::int[])
+    AS spent (customer, level, number)
+WHERE lane_group.customer = spent.customer AND lane_group.level = spent.level AND lane_group.number = spent.number;
+
+-- name: forget_groups_of_lane
+DELETE FROM lane_group USING unnest(%(customer)s::bigint[], %(level)s::int[]) AS emptied (customer, level)
+WHERE lane_group.customer = emptied.customer AND lane_group.level = emptied.level;
+
 -- name: limits_of
 SELECT customer, settings, running, tat, rate_closed_until FROM limits WHERE customer = ANY (%(customer)s::bigint[]);
 
@@ -210,10 +265,7 @@ CROSS JOIN LATERAL (
 
 -- name: save_claim
 WITH wanted AS (
-    SELECT * FROM unnest(
-        %(claimed_owner)s::bigint[], %(claimed_lane)s::int[], %(claimed_seq)s::bigint[], %(claimed_fence)s::bigint[],
-        %(claimed_now)s::bigint[], %(claimed_until)s::bigint[], %(claimed_worker)s::text[], %(claimed_charged)s::bigint[]
-    ) AS wanted (customer, lane, seq, fence, now, until, worker, charged)
+    SELECT * FROM unnest(%(claimed)s::claimed_row[])
 ), claimed AS (
     UPDATE document SET
         state = 'running', attempt = attempt + 1, started_at = wanted.now, lease_until = wanted.until,
@@ -223,7 +275,7 @@ WITH wanted AS (
     RETURNING
         id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         document.fence, document.worker, lease_until, document.lane, error, name, uri, blob, sha256, size, media_type, batch,
-        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked
+        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked, group_name
 ), requeued_removed AS (
     DELETE FROM requeued WHERE ctid = ANY (ARRAY(
         SELECT entry.at FROM wanted CROSS JOIN LATERAL (
@@ -236,16 +288,13 @@ WITH wanted AS (
 ), events_added AS (
     INSERT INTO event_outbox (at, kind, customers, documents, operator, why, detail)
     SELECT
-        at, kind, customers::text[],
-        coalesce(documents::uuid[], ARRAY(
+        at, kind, customers,
+        coalesce(documents, ARRAY(
             SELECT id FROM claimed
-            WHERE fence BETWEEN first_fence AND first_fence + cardinality(customers::text[]) - 1 ORDER BY fence
+            WHERE fence BETWEEN first_fence AND first_fence + cardinality(customers) - 1 ORDER BY fence
         )),
         operator, why, detail
-    FROM unnest(
-        %(at)s::bigint[], %(kind)s::text[], %(customers)s::text[], %(documents)s::text[], %(operator)s::text[],
-        %(why)s::text[], %(detail)s::text[], %(first_fence)s::bigint[]
-    ) AS new_event (at, kind, customers, documents, operator, why, detail, first_fence)
+    FROM unnest(%(events)s::event_row[])
 ), old_lanes_removed AS (
     DELETE FROM lane WHERE ctid = ANY (ARRAY(
         SELECT coalesce(
@@ -258,24 +307,18 @@ WITH wanted AS (
                 WHERE lane.customer = old.customer AND lane.level = old.level AND lane.version = old.version LIMIT 1
             )
         )
-        FROM unnest(%(old_customer)s::bigint[], %(old_level)s::int[], %(old_version)s::bigint[], %(old_ctid)s::tid[])
-            AS old (customer, level, version, at)
+        FROM unnest(%(old_lanes)s::replaced_lane[]) AS old
     ))
 ), lanes_added AS (
     INSERT INTO lane (
         customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-        out_of_turn_at, sort_key, sort_tie, version
+        out_of_turn_at, group_turn, sort_key, sort_tie, version
     )
-    SELECT new_lane.*, %(version)s + 1 FROM unnest(
-        %(customer)s::bigint[], %(level)s::int[], %(weight)s::double precision[], %(turn)s::bigint[],
-        %(stamp)s::bigint[], %(waiting)s::bigint[], %(head_seq)s::bigint[], %(head_ready_at)s::bigint[],
-        %(head_cost)s::double precision[], %(scheduled)s::boolean[], %(scan_from)s::bigint[],
-        %(out_of_turn_at)s::bigint[], %(sort_key)s::bigint[], %(sort_tie)s::bigint[]
-    ) AS new_lane
+    SELECT new_lane.*, %(version)s + 1 FROM unnest(%(lanes)s::lane_row[]) AS new_lane
 ), old_work_removed AS (
     DELETE FROM customer_work WHERE ctid = ANY (ARRAY(
         SELECT entry.at
-        FROM unnest(%(old_work_customer)s::bigint[], %(old_work_version)s::bigint[]) AS old (customer, version)
+        FROM unnest(%(old_work)s::replaced_work[]) AS old
         CROSS JOIN LATERAL (
             SELECT ctid AS at FROM customer_work
             WHERE customer_work.customer = old.customer AND customer_work.version = old.version LIMIT 1
@@ -283,22 +326,20 @@ WITH wanted AS (
     ))
 ), work_added AS (
     INSERT INTO customer_work (customer, version, unit_time, in_flight)
-    SELECT customer, %(version)s + 1, unit_time, in_flight
-    FROM unnest(%(work_customer)s::bigint[], %(unit_time)s::bigint[], %(in_flight)s::bigint[])
-        AS new_work (customer, unit_time, in_flight)
+    SELECT customer, %(version)s + 1, unit_time, in_flight FROM unnest(%(work)s::work_row[])
 ), claims_answered AS (
-    UPDATE claim_request SET answer = given.answer::bigint[], first_fence = given.first_fence
-    FROM unnest(%(pid)s::int[], %(answer)s::text[], %(answer_fence)s::bigint[]) AS given (pid, answer, first_fence)
+    UPDATE claim_request SET answer = given.answer, first_fence = given.first_fence
+    FROM unnest(%(answers)s::claim_answer[]) AS given
     WHERE claim_request.pid = given.pid
 ), old_state_removed AS (
     DELETE FROM scheduler_state WHERE version = %(version)s RETURNING folded
 ), state_added AS (
-    INSERT INTO scheduler_state (version, ordered, scheduler, deadlines, fence, reserved, folded)
+    INSERT INTO scheduler_state (version, ordered, scheduler_json, deadlines, fence, reserved, folded)
     SELECT
         %(version)s + 1, %(ordered)s, %(scheduler_state)s, %(deadlines)s, %(last_fence)s, %(reserved)s,
         pg_current_snapshot()
     FROM old_state_removed
-    WHERE require_claimed((SELECT count(*) FROM claimed), cardinality(%(claimed_seq)s::bigint[]))
+    WHERE require_claimed((SELECT count(*) FROM claimed), cardinality(%(claimed)s::claimed_row[]))
 )
 SELECT * FROM claimed WHERE fence >= %(first_own_fence)s;
 

@@ -16,7 +16,7 @@ WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC
 SELECT
     (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM document_seq),
     CASE WHEN EXISTS (SELECT 1 FROM crash_sentinel) THEN newest.fence ELSE newest.reserved END,
-    (SELECT last FROM event_sequence), queue_state.policy, newest.ordered, newest.scheduler,
+    (SELECT last FROM event_sequence), queue_state.policy, newest.ordered, newest.scheduler_json,
     queue_state.paused_by, queue_state.paused_why
 FROM queue_state, newest;
 
@@ -25,7 +25,7 @@ UPDATE queue_state SET policy = %(policy)s, paused_by = %(by)s, paused_why = %(w
 
 -- name: arrive_scheduler_state
 UPDATE scheduler_state SET
-    version = version + 1, ordered = %(ordered)s, scheduler = %(scheduler_state)s, deadlines = %(deadlines)s, fence = %(fence)s,
+    version = version + 1, ordered = %(ordered)s, scheduler_json = %(scheduler_state)s, deadlines = %(deadlines)s, fence = %(fence)s,
     reserved = %(fence)s, folded = DEFAULT;
 
 -- name: arrive_event_sequence

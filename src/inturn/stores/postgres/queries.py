@@ -11,7 +11,7 @@ from psycopg.adapt import Loader
 from psycopg.pq import Format
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
-from inturn.stores.sql.claim_window import QueueState
+from inturn.stores.sql.claim_types import QueueState, worker_states
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.lane_log import LaneChange
 from inturn.stores.sql.loader import named_queries
@@ -106,7 +106,7 @@ def queue_state(row: Row) -> QueueState:
     """The queue's rows from the query `queue`. After a crash, fences go on behind the last one reserved."""
     policy, ordered, state, deadlines, _, fence, reserved, paused_by, is_alive, has_limits, workers, _, now = row
     own = (policy, ordered, state, fence if is_alive else reserved, paused_by, has_limits)
-    return QueueState(*own, now, Deadlines.from_json(deadlines), json.loads(workers or "[]"))
+    return QueueState(*own, now, Deadlines.from_json(deadlines), *worker_states(json.loads(workers or "[]")))
 
 
 def lane_changes(rows: Sequence[Row]) -> list[LaneChange]:
@@ -136,17 +136,33 @@ def array_literal(values: Sequence[Any]) -> str:
     if set(map(type, values)) == {str}:
         joined = SEPARATOR.join(values)
         if joined.count(SEPARATOR) == len(values) - 1:
-            escaped = joined.replace("\\", "\\\\").replace('"', '\\"').replace(SEPARATOR, '","')
-            return f'{{"{escaped}"}}'
+            return '{"' + _escape(joined).replace(SEPARATOR, '","') + '"}'
     return f"{{{','.join([_array_element(value) for value in values])}}}"
+
+
+def row_array(rows: Sequence[Sequence[Any]]) -> str:
+    """Rows as an array of a composite type (`migrations/0015_row_types.sql`)."""
+    texts = [
+        ",".join(["" if value is None else _field(value) if isinstance(value, str) else str(value) for value in row])
+        for row in rows
+    ]
+    return '{"(' + ')","('.join(texts) + ')"}' if texts else "{}"
+
+
+def _field(text: str) -> str:
+    """A text in a row in an array: quoted for the row, and all of that once more for the array."""
+    return _escape(f'"{_escape(text)}"')
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _array_element(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        return f'"{_escape(value)}"'
     return str(value)
 
 

@@ -20,12 +20,28 @@ SELECT seq, result FROM document WHERE id = %(id)s::uuid;
 
 -- name: newest_documents
 SELECT * FROM document_view
-WHERE seq < %(after)s
+WHERE seq < %(after)s AND seq >= %(first)s::bigint
   AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+  AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+  AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
+  AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
+ORDER BY seq DESC LIMIT %(limit)s;
+
+-- name: newest_grouped_documents_of
+SELECT * FROM document_view
+WHERE owner = %(owner)s::bigint AND lane > 9 AND seq < %(after)s AND seq >= %(first)s::bigint
+  AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+  AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
+  AND (%(level)s::int IS NULL OR level = %(level)s::int)
+  AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+  AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
+  AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+  AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
+  AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
 ORDER BY seq DESC LIMIT %(limit)s;
 
 -- name: newest_documents_of
@@ -33,24 +49,43 @@ SELECT page.* FROM unnest(%(lane)s::int[]) AS wanted (lane)
 CROSS JOIN LATERAL (
     SELECT * FROM document_view
     WHERE (owner, lane, seq) < (%(owner)s::bigint, wanted.lane, %(after)s)
-      AND (owner, lane, seq) >= (%(owner)s::bigint, wanted.lane, 0)
+      AND (owner, lane, seq) >= (%(owner)s::bigint, wanted.lane, %(first)s::bigint)
       AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
       AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
       AND (%(level)s::int IS NULL OR level = %(level)s::int)
       AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+      AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
       AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+      AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
+      AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
     ORDER BY owner DESC, lane DESC, seq DESC LIMIT %(limit)s
 ) AS page
 ORDER BY seq DESC LIMIT %(limit)s;
 
 -- name: oldest_documents
 SELECT * FROM document_view
-WHERE seq > %(after)s
+WHERE seq > %(after)s AND seq <= %(last)s::bigint
   AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+  AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+  AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
+  AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
+ORDER BY seq LIMIT %(limit)s;
+
+-- name: oldest_grouped_documents_of
+SELECT * FROM document_view
+WHERE owner = %(owner)s::bigint AND lane > 9 AND seq > %(after)s AND seq <= %(last)s::bigint
+  AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+  AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
+  AND (%(level)s::int IS NULL OR level = %(level)s::int)
+  AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+  AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
+  AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+  AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
+  AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
 ORDER BY seq LIMIT %(limit)s;
 
 -- name: oldest_documents_of
@@ -58,24 +93,44 @@ SELECT page.* FROM unnest(%(lane)s::int[]) AS wanted (lane)
 CROSS JOIN LATERAL (
     SELECT * FROM document_view
     WHERE (owner, lane, seq) > (%(owner)s::bigint, wanted.lane, %(after)s)
-      AND (owner, lane, seq) <= (%(owner)s::bigint, wanted.lane, 9223372036854775807)
+      AND (owner, lane, seq) <= (%(owner)s::bigint, wanted.lane, %(last)s::bigint)
       AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
       AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
       AND (%(level)s::int IS NULL OR level = %(level)s::int)
       AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+      AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
       AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+      AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
+      AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
     ORDER BY owner, lane, seq LIMIT %(limit)s
 ) AS page
 ORDER BY seq LIMIT %(limit)s;
 
+-- name: failures
+SELECT document.id::text, customer.name, document.name, failed.finished_at, left(error, %(characters)s::int)
+FROM (
+    SELECT finished_at, seq FROM ended
+    WHERE failed AND finished_at >= %(since)s::bigint AND finished_at < %(until)s::bigint
+    ORDER BY finished_at DESC, seq DESC LIMIT %(limit)s::bigint
+) AS failed JOIN document ON document.seq = failed.seq JOIN customer ON customer.id = document.customer
+WHERE state = 'failed'
+ORDER BY failed.finished_at DESC, failed.seq DESC;
+
+-- name: ended_between
+SELECT min(seq), max(seq) FROM ended WHERE finished_at >= %(since)s::bigint AND finished_at < %(until)s::bigint;
+
 -- name: counts
-SELECT state, CASE state WHEN 'waiting' THEN lane END, count(*) FROM document
-WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+SELECT state, CASE state WHEN 'waiting' THEN mod(lane, 10) END, count(*) FROM document
+WHERE seq BETWEEN %(first)s::bigint AND %(last)s::bigint
+  AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
   AND (%(owner)s::bigint IS NULL OR customer = %(owner)s::bigint)
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+  AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+  AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
+  AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
 GROUP BY 1, 2;
 
 -- name: customers
@@ -96,14 +151,13 @@ ORDER BY name LIMIT %(limit)s;
 SELECT customer, level, sum(n)::bigint FROM (
     SELECT customer, level, waiting AS n FROM lane WHERE customer = ANY (%(customer)s::bigint[])
     UNION ALL
-    SELECT customer, level, n FROM lane_log WHERE level IS NOT NULL AND customer = ANY (%(customer)s::bigint[])
+    SELECT customer, mod(level, 10), n FROM lane_log WHERE level IS NOT NULL AND customer = ANY (%(customer)s::bigint[])
 ) AS lengths
 GROUP BY customer, level HAVING sum(n) > 0 ORDER BY customer, level;
 
--- name: open_lanes
-SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, unit_time
-FROM lane LEFT JOIN customer_work ON customer_work.customer = lane.customer
-WHERE scheduled ORDER BY level, turn, stamp;
+-- name: waiting_lanes
+SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, unit_time
+FROM lane LEFT JOIN customer_work ON customer_work.customer = lane.customer WHERE waiting > 0;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (
@@ -111,6 +165,8 @@ WITH mine AS MATERIALIZED (
 ), scan_start AS MATERIALIZED (
     SELECT coalesce(
         (SELECT scan_from FROM lane WHERE lane.customer = mine.customer AND lane.level = mine.lane),
+        (SELECT scan_from FROM lane_group
+         WHERE lane_group.customer = mine.customer AND lane_group.level + 10 * number = mine.lane),
         (SELECT min(seq) FROM lane_log
          WHERE kind = 'joined' AND lane_log.customer = mine.customer AND lane_log.level = mine.lane),
         9223372036854775807
@@ -125,6 +181,19 @@ SELECT
        WHERE requeued.customer = mine.customer AND requeued.lane = mine.lane
            AND requeued.seq < least(scan_start.seq, mine.seq))
 FROM mine, scan_start;
+
+-- name: lane_of
+SELECT customer, lane, seq, (
+    EXISTS (
+        SELECT 1 FROM lane
+        WHERE lane.customer = document.customer AND lane.level = mod(document.lane, 10) AND group_turn IS NOT NULL
+    )
+    OR EXISTS (
+        SELECT 1 FROM lane_log
+        WHERE lane_log.customer = document.customer AND mod(lane_log.level, 10) = mod(document.lane, 10) AND lane_log.level > 9
+    )
+)
+FROM document WHERE id = %(id)s::uuid AND state = 'waiting';
 
 -- name: throughput
 SELECT

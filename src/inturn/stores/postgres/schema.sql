@@ -31,7 +31,7 @@ ON CONFLICT DO NOTHING;
 INSERT INTO queue_state (one, policy) VALUES (1, 1) ON CONFLICT DO NOTHING;
 
 -- name: begin_scheduler_state
-INSERT INTO scheduler_state (version, ordered, scheduler, deadlines, fence, reserved)
+INSERT INTO scheduler_state (version, ordered, scheduler_json, deadlines, fence, reserved)
 SELECT 0, 'fair', %(scheduler_state)s, %(deadlines)s, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM scheduler_state);
 
 -- name: begin_event_sequence
@@ -51,6 +51,7 @@ SELECT
 
 -- name: clear
 DELETE FROM policy; DELETE FROM queue_state; DELETE FROM scheduler_state; DELETE FROM event_sequence;
+DELETE FROM history; DELETE FROM history_cursor;
 
 -- name: go_on
 SELECT setval(pg_get_serial_sequence(%(table)s, %(column)s), %(last)s, false);

@@ -31,7 +31,7 @@ from inturn.stores.postgres.queries import PostgresQueries, UuidList
 from inturn.stores.postgres.submit import PostgresSubmitter
 from inturn.stores.postgres.url import parse_url
 from inturn.stores.postgres.user_transaction import submit_in
-from inturn.stores.sql.claim_window import ClaimQueries
+from inturn.stores.sql.claim_types import ClaimQueries
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.reader import QueueReader
@@ -202,6 +202,13 @@ class PostgresStore(SqlStore):
 
     def now(self) -> int:
         return self._database.run(TransactionKind.SINGLE_READ, lambda queries: self.time(queries, None))
+
+    def move_search_bound(self) -> None:
+        (seq,) = self._database.run(TransactionKind.SINGLE_READ, lambda queries: queries.fetch_one("last_seq")) or (0,)
+        if self._database.run(
+            TransactionKind.SINGLE_READ, lambda queries: bool(scalar(queries, "may_move_search_bound", seq=seq - 1))
+        ):
+            self.write(lambda queries: queries.execute("move_search_bound", seq=seq - 1))
 
     def backup(self, path: Path) -> None:
         self._database.run(TransactionKind.READ, lambda queries: backup.write(queries, path), has_timeout=False)

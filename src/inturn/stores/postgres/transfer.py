@@ -41,6 +41,7 @@ DERIVED_COLUMNS: Final[dict[str, dict[str, Callable[[str], Any] | None]]] = {
     "document": {"lower_name": search_name, "lease_check_at": None, "lease_until": None},
     "customer_work": {"version": None},
     "lane": {"version": None, "scan_from": None},
+    "lane_group": {"scan_from": None},
     "lane_log": {"xid": None},
 }
 """Columns that are not transferred: made from the name or, for leases, from `due_at`; or they begin anew. In a loaded
@@ -54,6 +55,9 @@ TABLES_NOT_COPIED: Final = {
     "requeued",
     "running",
     "scheduler_state",
+    "search_chunk",
+    "search_progress",
+    "search_term",
 }
 """Tables that are not transferred row by row: they are made from the rest."""
 UNCHECKED_DEADLINES: Final = Deadlines(dict.fromkeys(DEADLINE_KINDS, 0), [(0, 0) for _ in LEVELS])

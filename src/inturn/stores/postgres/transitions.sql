@@ -207,7 +207,7 @@ WITH changed AS (
 ), running_removed AS (
     DELETE FROM running USING changed WHERE running.lease_check_at = changed.lease_check_at AND running.seq = changed.seq
 )
-INSERT INTO ended (finished_at, seq) SELECT %(now)s, seq FROM changed;
+INSERT INTO ended (finished_at, seq, failed) SELECT %(now)s, seq, %(state)s = 'failed' FROM changed;
 
 -- name: cancel_document
 WITH changed AS (
@@ -230,7 +230,7 @@ WITH old AS (
     DELETE FROM ended USING old WHERE ended.finished_at = old.finished_at AND ended.seq = old.seq
 )
 UPDATE document SET
-    seq = nextval('document_seq'), level = %(level)s, lane = %(level)s, count = %(count)s, state = 'waiting',
+    seq = nextval('document_seq'), level = %(level)s, lane = lane - mod(lane, 10) + %(level)s, count = %(count)s, state = 'waiting',
     ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
     error = NULL, last_outcome = NULL, began_at = NULL, worked = NULL
 WHERE seq = %(seq)s
@@ -244,7 +244,7 @@ WITH old AS (
     WHERE requeued.customer = old.customer AND requeued.lane = old.lane AND requeued.seq = old.seq
 ), changed AS (
     UPDATE document SET
-        lane = 0, due_at = NULL, state = 'waiting',
+        lane = lane - mod(lane, 10), due_at = NULL, state = 'waiting',
         ready_at = CASE state WHEN 'delayed' THEN %(now)s ELSE ready_at END
     WHERE seq = %(seq)s
     RETURNING customer, lane, seq, ready_at, cost

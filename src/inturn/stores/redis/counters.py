@@ -109,7 +109,7 @@ class RedisCounters:
         self._policy_expires_at = 0.0
 
     def close(self) -> None:
-        if "_wire" in self.__dict__:
+        if "_client" in self.__dict__:
             self._client.close()
 
     @cached_property
@@ -189,11 +189,12 @@ _ERROR_MAP: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str
         StoreFullError,
         "Redis has reached maxmemory; nothing was counted: make room, or let it evict",
     ),
+    ((redis.exceptions.InvalidResponse,), StoreError, "what answers there is not Redis: check host and port"),
     ((redis.exceptions.BusyLoadingError,), StoreBusyError, "Redis is still loading its data; try again"),
     (
         (redis.exceptions.AuthenticationError, redis.exceptions.NoPermissionError),
         StoreReadOnlyError,
-        "Redis lets this user not do that: check name, password and rights in the address",
+        "the user may not do this: check name and password in the address, and the rights of the user",
     ),
     (
         (redis.ConnectionError, redis.TimeoutError, OSError),

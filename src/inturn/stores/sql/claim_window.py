@@ -5,18 +5,23 @@ A window lives for one transaction: what a claim needs is read in that transacti
 """
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from inturn.model import settings_to_dict
 from inturn.policy import TurnPolicy
+from inturn.policy.groups import UNGROUPED, GroupName
 from inturn.policy.lanes import CustomerLanes, LaneTracker
-from inturn.policy.scheduler import LEVELS, CustomerWork, Head, Level, Order, Scheduler
+from inturn.policy.position import ahead_in_groups
+from inturn.policy.scheduler import LEVELS, CustomerWork, Head, Level, Scheduler
+from inturn.policy.turn_policy import Order
 from inturn.store import live_slots
-from inturn.stores.sql.deadlines import Deadlines
-from inturn.stores.sql.lane_log import LaneChange
-from inturn.stores.sql.lanes import ROW_LENGTH, WORK_LENGTH, TableLane
+from inturn.stores.sql.claim_types import ClaimedRow, ClaimWrite, QueueState, StartedEvent
+from inturn.stores.sql.lane_groups import ALL_LOADED, GROUP_KEY, NOTHING_LOADED, GroupWrites, TableGroups, new_group
+from inturn.stores.sql.lane_log import LaneChange, level_of
+from inturn.stores.sql.lanes import GROUP_TURN_COLUMN, ROW_LENGTH, SCHEDULED_COLUMN, WORK_LENGTH, TableLane
 from inturn.stores.sql.queries import NewEvent, Queries
 from inturn.stores.sql.rows import NEVER, Row, parse_settings
 from inturn.stores.sql.scheduler_state import scheduler_from_json, scheduler_to_json
@@ -25,104 +30,6 @@ MORE_LANES: Final = 1
 """Lanes read at once beyond those that a claim needs at least: a lane may turn out to be empty."""
 DOCUMENT_COLUMNS: Final = 4
 """Columns of a document behind those of its lane in `first_lanes`."""
-NOTHING_LOADED: Final = (-1, -1)
-ALL_LOADED: Final = (NEVER + 1, 0)
-
-
-class QueueState(NamedTuple):
-    """The queue's own rows, as a claim finds them."""
-
-    policy: int
-    ordered: str
-    """The order in which the rows of lanes are sorted."""
-    scheduler_state: str
-    fence: int
-    """The last fence given."""
-    paused_by: str | None
-    has_limits: bool
-    """Whether any customer has settings of its own."""
-    now: int
-    """The store's time."""
-    deadlines: Deadlines
-    worker_slots: Sequence[tuple[int, int]]
-    """When each worker reported, and its slots that take documents."""
-
-
-class ClaimedRow(NamedTuple):
-    """A document that a claim takes."""
-
-    owner: int
-    lane: int
-    seq: int
-    fence: int
-    now: int
-    until: int
-    worker: str
-    charged: int | None
-
-
-class StartedEvent(NamedTuple):
-    """The event of one claim: its documents are those with these fences, in this order, of these customers."""
-
-    now: int
-    customers: Sequence[str]
-    first_fence: int
-
-
-class ClaimWrite(NamedTuple):
-    """Everything that a transaction which writes lanes leaves behind."""
-
-    lanes: Sequence[tuple[Row, tuple[int, int], TableLane]]
-    """New rows of lanes, the columns that sort them, and the lane, whose old row they replace."""
-    spent_lanes: Sequence[TableLane]
-    """Lanes whose rows are deleted."""
-    limits: Sequence[Row]
-    work: Sequence[tuple[Row, int | None]]
-    """New rows of customers' work, and the version of the row that each replaces."""
-    ordered: str
-    scheduler_state: str
-    deadlines: Deadlines
-    fence: int
-    has_changes: bool
-    """Whether lanes, limits or the scheduler's state changed, or the lane log was applied."""
-    claimed: Sequence[ClaimedRow]
-    started: Sequence[StartedEvent]
-    events: Sequence[tuple[int, NewEvent]]
-    """Other events, with their times."""
-
-
-class LaneQueries(Queries, Protocol):
-    """Queries of a transaction that reads lanes."""
-
-    def read_queue(self) -> QueueState:
-        """Return the queue's rows."""
-        ...
-
-    def read_lane_log(self) -> list[LaneChange]:
-        """Return the changes that no claim has applied yet, in order."""
-        ...
-
-
-class ClaimQueries(LaneQueries, Protocol):
-    """Queries of a transaction that holds the queue's claim lock."""
-
-    def take_lane_log(self, *, whole: bool = False) -> list[LaneChange]:
-        """Take the changes that no claim has applied yet out of the lane log, in order.
-
-        With `whole`, look at every row, not only at those behind the last claim.
-        """
-        ...
-
-    def first_lanes(self) -> list[Row]:
-        """Return rows for `ClaimWindow.add_first_lanes`, if the store has read any with the queue's rows."""
-        ...
-
-    def save_claim(self, claim: ClaimWrite, *, is_last: bool) -> list[Row]:
-        """Write all of it; return the rows of the documents that this session has claimed for itself.
-
-        `is_last`: no statement follows in this transaction, so that it may be committed in the same trip.
-        """
-        ...
 
 
 class ClaimWindow:
@@ -136,7 +43,7 @@ class ClaimWindow:
         self._queue = queue
         self.scheduler: Scheduler[TableLane] = scheduler_from_json(policy, queue.scheduler_state)
         self.is_fair = policy.order is Order.FAIR
-        self._tracker = LaneTracker(self.scheduler, self._next_head, self._customer_with_lanes)
+        self._tracker = LaneTracker(self.scheduler, self._next_head, self._customer_with_lanes, self._new_group)
         self.customers: dict[int, CustomerLanes[TableLane]] = {}
         self._loaded_lanes: set[tuple[int, int]] = set()
         """Customers and levels whose lanes were read, whether or not there was one."""
@@ -153,7 +60,7 @@ class ClaimWindow:
             (ready_at, seq - 1) if level.open_lanes else ALL_LOADED
             for level, (ready_at, seq) in zip(self.scheduler.levels, self.deadlines.oldest_heads, strict=True)
         ]
-        self._claim_limit = 1
+        self._claim_limit = self._left_to_take = 1
         self._has_applied_log = False
         self.fence = queue.fence
 
@@ -175,8 +82,9 @@ class ClaimWindow:
         if not changes:
             return
         self._has_applied_log = True
-        self._load_customers({change.owner for change in changes})
-        self._load_lanes([(change.owner, change.level) for change in changes if change.level is not None])
+        self._load_customers([change.owner for change in changes])
+        self._load_lanes([(change.owner, level_of(change.lane)) for change in changes if change.lane is not None])
+        self._load_groups(changes)
         self._is_applying_log = True
         for change in changes:
             self._apply(change)
@@ -184,9 +92,9 @@ class ClaimWindow:
         self._reload_heads()
 
     def _apply(self, change: LaneChange) -> None:
-        owner, kind, level = change.owner, change.kind, change.level
-        if level is not None:
-            self._apply_to_lane(self._lane(owner, level), change)
+        owner, kind = change.owner, change.kind
+        if change.lane is not None:
+            self._apply_to_lane(self._lane(owner, level_of(change.lane)), change)
         elif kind == "stopped":
             customer = self.customer(owner)
             self._tracker.stopped(customer)
@@ -200,30 +108,35 @@ class ClaimWindow:
             self.deadlines.add_deadline(kind, change.ready_at or 0)
 
     def _apply_to_lane(self, lane: TableLane, change: LaneChange) -> None:
-        customer = self.customer(lane.owner)
-        if change.kind == "joined":
-            lane.include_new(change.head)
-            lane.include(change.head)
-            self._tracker.joined(customer, lane, change.head, change.n or 0)
-        elif change.kind == "requeued":
-            lane.include(change.head)
-            self._tracker.joined(customer, lane, change.head, change.n or 0)
+        customer, group = self.customer(lane.owner), change.group
+        if change.kind in {"joined", "requeued"}:
+            self._tracker.joined(customer, lane, change.head, change.n or 0, group)
+            self._include(lane, change)
         elif change.kind == "released":
-            lane.include(change.head)
-            self._tracker.released(customer, lane, change.head, change.charged)
+            self._tracker.released(customer, lane, change.head, change.charged, group)
+            self._include(lane, change)
         elif change.kind == "ended":
-            self._tracker.ended(customer, lane, change.charged or 0, change.worked or 0, change.cost)
+            self._tracker.ended(customer, lane, change.charged or 0, change.worked or 0, change.cost, group)
             if customer.settings.cap is not None:
                 self._tracker.stopped(customer)
                 self._mark_customer_dirty(lane.owner, customer)
         elif change.kind == "left":
-            lane.prefetched.clear()
-            self._tracker.left(lane, change.head.seq)
-            if lane.waiting == 0:
-                lane.clear()
+            holder = _holder(lane, group)
+            holder.prefetched.clear()
+            self._tracker.left(lane, change.head.seq, group)
+            if holder.waiting == 0:
+                holder.clear()
         else:
             lane.clear()
             self._tracker.emptied(lane)
+
+    @staticmethod
+    def _include(lane: TableLane, change: LaneChange) -> None:
+        """Let the scan for documents find one that joined or came back."""
+        holder = _holder(lane, change.group)
+        if change.kind == "joined":
+            holder.include_new(change.head)
+        holder.include(change.head)
 
     def set_limits(self, owner: int, settings: str | None, running: int) -> None:
         """Give a customer new settings, and `running` documents that run."""
@@ -264,14 +177,27 @@ class ClaimWindow:
         self._mark_customer_dirty(owner, customer)
         return customer
 
+    def _new_group(self, lane: TableLane, name: GroupName) -> TableLane:
+        """Make a group of a lane. The documents that wait in the lane itself have no group, and it takes them over."""
+        if lane.groups is None:
+            raise AssertionError(f"a lane of customer {lane.owner} has no groups")
+        group = lane.groups.members[name] = new_group(lane, name if isinstance(name, int) else 0)
+        if name is UNGROUPED:
+            group.scan_from, group.prefetched = lane.scan_from, lane.prefetched
+            lane.scan_from, lane.prefetched = None, deque()
+            if lane in self._lanes_without_head:
+                self._lanes_without_head.remove(lane)
+                self._lanes_without_head.add(group)
+        return group
+
     # -- taking documents -----------------------------------------------------------------------------------------
 
     def set_claim_limit(self, limit: int) -> None:
         """Set how many documents will be taken at most; it decides how much is read at once."""
-        self._claim_limit = limit
+        self._claim_limit = self._left_to_take = limit
 
     def take_next(self, now: int) -> tuple[TableLane, Head] | None:
-        """Take the head of the lane whose turn it is, and charge its customer."""
+        """Take a document of the lane whose turn it is, and charge its customer; return it with its lane or group."""
         scheduler = self.scheduler
         if self.is_fair and (scheduler.dispatched + 1) % scheduler.policy.overdue_every == 0:
             self._load_overdue(now)
@@ -280,15 +206,17 @@ class ClaimWindow:
                 self._load_lowest(level)
                 break
         lane = scheduler.take(now)
-        if lane is None or (head := lane.head) is None:
+        if lane is None or (head := scheduler.last_head) is None:
             return None
+        holder = scheduler.last_group or lane
         customer = self.customer(lane.owner)
         self._tracker.started(customer, lane, now)
-        lane.advance(head)
+        holder.advance(head)
+        self._left_to_take -= 1
         self._dirty_lanes[lane] = None
         if lane.owner in self._limits:
             self._mark_customer_dirty(lane.owner, customer)
-        return lane, head
+        return holder, head
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -299,9 +227,11 @@ class ClaimWindow:
         events: Sequence[tuple[int, NewEvent]] = (),
     ) -> ClaimWrite:
         """Return what changed, together with what the claims did."""
-        lanes, spent = [], []
+        lanes, spent, groups = [], [], GroupWrites.none()
         for lane in self._dirty_lanes:
             row = lane.to_row()
+            if lane.groups is not None or lane.had_groups:
+                groups.add(lane)
             if self.scheduler.is_spent(lane):
                 if lane.stored_row is not None:
                     spent.append(lane)
@@ -311,17 +241,18 @@ class ClaimWindow:
                 self.deadlines.add_head(lane.level, lane.head)
         limits = [row for row in map(self._limits_row, self._dirty_limits) if row != self._limits[row[0]]]
         work = [
-            ((owner, customer.work.unit_time, customer.work.in_flight), version)
+            ((owner, now.unit_time, now.in_flight), version)
             for owner, (unit_time, in_flight, version) in self._work.items()
-            if (customer := self.customers[owner]).work != CustomerWork(unit_time, in_flight or 0)
+            if (now := self.customers[owner].work).in_flight != (in_flight or 0) or now.unit_time != unit_time
         ]
         state, order = scheduler_to_json(self.scheduler), str(self.scheduler.policy.order)
         has_changes = bool(
-            self._has_applied_log or lanes or spent or limits or work or claimed or events
+            self._has_applied_log or lanes or spent or any(groups) or limits or work or claimed or events
             or (self.fence, order, state) != (self._queue.fence, self._queue.ordered, self._queue.scheduler_state)
         )  # fmt: skip
+        work_done = (claimed, started, events)
         return ClaimWrite(
-            lanes, spent, limits, work, order, state, self.deadlines, self.fence, has_changes, claimed, started, events
+            lanes, spent, groups, limits, work, order, state, self.deadlines, self.fence, has_changes, *work_done
         )
 
     def _limits_row(self, owner: int) -> Row:
@@ -336,6 +267,22 @@ class ClaimWindow:
     def loaded_lanes(self) -> list[TableLane]:
         """Return the lanes read so far, open or not."""
         return [lane for customer in self.customers.values() for lane in customer.lanes.values()]
+
+    def ahead_in_groups(self, owner: int, number: int, ahead: int) -> int:
+        """Count what starts before a document in its lane, which has groups; `ahead` of its own group are before it."""
+        lane = self._lane(owner, level_of(number))
+        groups = lane.groups
+        if groups is None:
+            return ahead
+        if isinstance(groups, TableGroups):
+            groups.load_all()
+        own = next(group for group in groups.members.values() if group.number == number)
+        charged = [
+            (group, self.scheduler.expected_charge(lane.work, group.head.cost))
+            for group in groups.members.values()
+            if group.head is not None
+        ]
+        return ahead_in_groups(charged, own, ahead)
 
     def work_of(self, owner: int, unit_time: int | None) -> CustomerWork:
         """Return a customer's work as applied changes left it, or as it was read elsewhere."""
@@ -368,10 +315,13 @@ class ClaimWindow:
 
     def _load_customers(self, owners: Iterable[int]) -> None:
         """Read these customers' limits, and all lanes of those that have any."""
-        new = [owner for owner in owners if owner not in self.customers]
-        for owner in new:
-            at_slot_limit = self.scheduler.shares.at_limit.get(str(owner)) is not None
-            self.customers[owner] = CustomerLanes(str(owner), at_slot_limit=at_slot_limit)
+        at_limit = self.scheduler.shares.at_limit
+        new = []
+        for owner in owners:
+            if owner not in self.customers:
+                name = str(owner)
+                self.customers[owner] = CustomerLanes(name, at_slot_limit=at_limit.get(name) is not None)
+                new.append(owner)
         if not new or not self._queue.has_limits:
             return
         limited = self._queries.fetch_many("limits_of", ("customer",), [(owner,) for owner in new])
@@ -384,24 +334,51 @@ class ClaimWindow:
 
     def _load_lanes(self, wanted: Iterable[tuple[int, int]]) -> None:
         """Read the lanes of these customers and levels."""
-        new = list(dict.fromkeys(item for item in wanted if item not in self._loaded_lanes))
+        new = [key for key in dict.fromkeys(wanted) if key not in self._loaded_lanes]
         if new:
             self._loaded_lanes.update(new)
             self._add_lanes(self._queries.fetch_many("lanes_of", ("customer", "level"), new))
 
     def _add_lanes(self, rows: Sequence[Row]) -> None:
-        self._load_customers(dict.fromkeys(row[0] for row in rows))
+        """Add lanes and their customers' work, but for those that are held: they may have changed since."""
+        self._load_customers([row[0] for row in rows])
         for row in rows:
-            customer = self.customers[row[0]]
-            if row[0] not in self._work:
-                unit_time, in_flight, _ = self._work[row[0]] = row[ROW_LENGTH : ROW_LENGTH + WORK_LENGTH]
-                customer.work.unit_time, customer.work.in_flight = unit_time, in_flight or 0
-            is_missing = row[2] is None
-            if row[1] not in customer.lanes and not is_missing:
-                lane = customer.lanes[row[1]] = TableLane.from_row(row)
-                lane.work = customer.work
-                if row[ROW_LENGTH - 3]:
+            owner, level, weight = row[:3]
+            customer = self.customers[owner]
+            work = customer.work
+            if owner not in self._work:
+                unit_time, in_flight, _ = self._work[owner] = row[ROW_LENGTH : ROW_LENGTH + WORK_LENGTH]
+                work.unit_time, work.in_flight = unit_time, in_flight or 0
+            if weight is not None and level not in customer.lanes:
+                lane = customer.lanes[level] = TableLane.from_row(row, work)
+                if row[SCHEDULED_COLUMN]:
                     self.scheduler.schedule(lane)
+                if (turn := row[GROUP_TURN_COLUMN]) is not None:
+                    lane.groups = TableGroups(turn, queries=self._queries, lane=lane, rows_at_once=self._lanes_at_once)
+
+    def add_lanes_of_changes(self, rows: Sequence[Row]) -> None:
+        """Add lanes that changes name; nulls where there is no such lane."""
+        if rows:
+            self._loaded_lanes.update([row[:2] for row in rows])
+            self._add_lanes(rows)
+
+    def _load_groups(self, changes: Sequence[LaneChange]) -> None:
+        """Read the groups that changes name, of lanes that have groups."""
+        wanted: dict[TableLane, dict[GroupName, None]] = {}
+        for change in changes:
+            if change.lane is not None:
+                lane = self.customers[change.owner].lanes.get(level_of(change.lane))
+                if lane is not None and isinstance(lane.groups, TableGroups):
+                    wanted.setdefault(lane, {})[change.group] = None
+        if not wanted:
+            return
+        keys = [(lane.owner, lane.level, name or 0) for lane, names in wanted.items() for name in names]
+        rows: dict[tuple[int, int], list[Row]] = {}
+        for row in self._queries.fetch_many("groups_of", GROUP_KEY, keys):
+            rows.setdefault(row[:2], []).append(row)
+        for lane, names in wanted.items():
+            if isinstance(lane.groups, TableGroups):
+                lane.groups.add_rows(list(names), rows.get((lane.owner, lane.level), []))
 
     def add_first_lanes(self, rows: Sequence[Row]) -> None:
         """Add the lowest open lanes of one level: at least as many as are read at once, if the level has as many.
@@ -416,10 +393,8 @@ class ClaimWindow:
         last = self.customers[rows[-1][0]].lanes[level]
         all_loaded = len(lanes) < self._lanes_at_once
         self._loaded_until_turn[level] = ALL_LOADED if all_loaded else last.sort_key(fair=self.is_fair)
-        self._prefetch(
-            [self.customers[owner].lanes[level] for owner, level in lanes],
-            [(*row[:2], *row[-DOCUMENT_COLUMNS:]) for row in rows if row[-1] is not None],
-        )
+        ungrouped = [lane for lane in (self.customers[key[0]].lanes[level] for key in lanes) if lane.groups is None]
+        self._prefetch(ungrouped, [(*row[:2], *row[-DOCUMENT_COLUMNS:]) for row in rows if row[-1] is not None])
 
     # -- reading on -----------------------------------------------------------------------------------------------
 
@@ -448,8 +423,9 @@ class ClaimWindow:
             lane = level.lowest()
             if lane is not None and lane.sort_key(fair=self.is_fair) <= seen:
                 return
-            rows = self._load_more("lowest_lanes", number, seen)
-            if len(rows) < self._lanes_at_once:
+            at_once = max(1, self._left_to_take)
+            rows = self._load_more("lowest_lanes", number, seen, at_once)
+            if len(rows) < at_once:
                 self._loaded_until_turn[number] = ALL_LOADED
             else:
                 self._loaded_until_turn[number] = (rows[-1][3], rows[-1][4]) if self.is_fair else (rows[-1][6], 0)
@@ -461,10 +437,11 @@ class ClaimWindow:
             lane = level.oldest()
             if lane is not None and lane.head is not None and (lane.head.ready_at, lane.head.seq) <= seen:
                 return
-            rows = self._load_more("oldest_lanes", number, seen)
+            at_once = 1 + self._claim_limit // self.scheduler.policy.overdue_every  # as many slots fall in this claim
+            rows = self._load_more("oldest_lanes", number, seen, at_once)
             if seen < self.deadlines.oldest_heads[number]:
                 self.deadlines.oldest_heads[number] = (rows[0][7], rows[0][6]) if rows else (NEVER, 0)
-            all_seen = len(rows) < self._lanes_at_once
+            all_seen = len(rows) < at_once
             self._loaded_until_age[number] = ALL_LOADED if all_seen else (rows[-1][7], rows[-1][6])
 
     def _load_oldest_eligible(self, level: Level[TableLane], now: int) -> None:
@@ -473,7 +450,8 @@ class ClaimWindow:
         ready_at, seq = self.deadlines.oldest_heads[level.number]
         seen = (ready_at, seq - 1)
         while True:
-            rows = self._load_more("oldest_rested_lanes", level.number, seen, rested_since=now - interval, now=now)
+            times = {"rested_since": now - interval, "now": now}
+            rows = self._load_more("oldest_rested_lanes", level.number, seen, self._lanes_at_once, **times)
             lane = level.oldest_eligible(now, interval)
             if len(rows) < self._lanes_at_once:
                 return
@@ -485,12 +463,10 @@ class ClaimWindow:
     def _lanes_at_once(self) -> int:
         return self._claim_limit + MORE_LANES
 
-    def _load_more(self, query: str, level: int, loaded_until: tuple[int, int], **values: int) -> list[Row]:
+    def _load_more(self, query: str, level: int, loaded_until: tuple[int, int], limit: int, **times: int) -> list[Row]:
         """Read open lanes beyond those loaded."""
         after, after_tie = loaded_until
-        rows = self._queries.fetch_all(
-            query, level=level, after=after, after_tie=after_tie, limit=self._lanes_at_once, **values
-        )
+        rows = self._queries.fetch_all(query, level=level, after=after, after_tie=after_tie, limit=limit, **times)
         self._add_lanes(rows)
         return rows
 
@@ -508,16 +484,19 @@ class ClaimWindow:
         return lane.prefetched[0] if lane.prefetched else None
 
     def _read_ahead(self, lane: TableLane) -> None:
-        """Read on in this lane, and in those of its level that come next."""
+        """Read on in this lane, and in those of its level that come next; or in a group, and in those of its lane."""
         level = self.scheduler.levels[lane.level]
+        by_turn, open_lanes = level.by_turn, level.open_lanes
+        if lane.parent is not None and lane.parent.groups is not None:
+            by_turn, open_lanes = lane.parent.groups.by_turn, len(lane.parent.groups.members)
         lanes = {lane: None}
-        for entry in level.by_turn:
+        for entry in sorted(by_turn) if self._left_to_take > 1 else ():
             other = entry[2]
             if entry is other.turn_entry and other.waiting > 1 and not other.has_prefetched():
                 lanes[other] = None
-                if len(lanes) > self._claim_limit:
+                if len(lanes) >= self._left_to_take:
                     break
-        at_once = 1 + self._claim_limit // max(1, level.open_lanes)
+        at_once = 1 + self._claim_limit // max(1, open_lanes)
         self._read_documents(list(lanes), at_once)
 
     def _read_documents(self, lanes: Sequence[TableLane], limit: int, *, with_head: bool = False) -> None:
@@ -525,7 +504,7 @@ class ClaimWindow:
         wanted = [
             (
                 lane.owner,
-                lane.level,
+                lane.number,
                 0 if lane.head is None else lane.head.seq - with_head,
                 NEVER if lane.scan_from is None else lane.scan_from,
             )
@@ -543,21 +522,37 @@ class ClaimWindow:
             heads.setdefault((owner, level), {})[seq] = Head(seq, ready_at, cost)
         any_new = {(owner, level) for owner, level, *_, is_new in rows if is_new}
         for lane in lanes:
-            key = lane.owner, lane.level
+            key = lane.owner, lane.number
             lane.prefetched.extend(islice(heads.get(key, {}).values(), limit))
             if key not in any_new:
                 lane.mark_exhausted(0 if lane.head is None else lane.head.seq)
 
     def _reload_heads(self) -> None:
-        """Read the heads of lanes whose head has left; none of their documents stands before it."""
-        lanes = [lane for lane in self._lanes_without_head if lane.waiting > 0]
+        """Read the heads of lanes and groups whose head has left; none of their documents stands before it.
+
+        A lane that has got groups since has the head of one of them: its own documents have all left.
+        """
+        left = list(self._lanes_without_head)
         self._lanes_without_head.clear()
+        lanes = [lane for lane in left if lane.waiting > 0 and lane.groups is None]
+        for lane in lanes:
+            lane.prefetched.clear()
         if lanes:
-            for lane in lanes:
-                lane.prefetched.clear()
             self._read_documents(lanes, 1, with_head=True)
-            for lane in lanes:
-                self.scheduler.change_head(lane, lane.prefetched[0] if lane.prefetched else None)
+        for lane in lanes:
+            head, parent = lane.prefetched[0] if lane.prefetched else None, lane.parent
+            if parent is None:
+                self.scheduler.change_head(lane, head)
+            elif parent.groups is not None:
+                parent.groups.change_head(lane, head)
+        for lane in dict.fromkeys(lane.parent or lane for lane in left):
+            if lane.groups is not None:
+                self.scheduler.change_head(lane, self._tracker.head_of(lane))
+
+
+def _holder(lane: TableLane, group: GroupName) -> TableLane:
+    """Return what holds documents of a group: the group, or a lane that has none."""
+    return lane if lane.groups is None else lane.groups.find(group) or lane
 
 
 def _all_levels(owners: Iterable[int]) -> Iterator[tuple[int, int]]:

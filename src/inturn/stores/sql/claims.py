@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from inturn.model import Claim
 from inturn.store import WORKER_RETENTION, ClaimRequest, Discrepancy, EventKind, SweepResult
 from inturn.stores.sql import clock_skew
-from inturn.stores.sql.claim_window import ClaimedRow, ClaimQueries, ClaimWindow, StartedEvent
+from inturn.stores.sql.claim_types import ClaimedRow, ClaimQueries, StartedEvent
+from inturn.stores.sql.claim_window import ClaimWindow
 from inturn.stores.sql.lane_log import LaneChange
 from inturn.stores.sql.queries import NewEvent, QueueCache
 from inturn.stores.sql.recount import corrections, discrepancies
@@ -39,7 +40,9 @@ class ClaimRun:
         if not self.window.is_sorted:
             queries.execute("order_lanes", fair=self.window.is_fair)
         self.window.add_first_lanes(queries.first_lanes())
-        self.window.apply([*queries.take_lane_log(whole=whole_log), *changes])
+        logged = queries.take_lane_log(whole=whole_log)
+        self.window.add_lanes_of_changes(queries.logged_lanes())
+        self.window.apply([*logged, *changes])
         self._claimed: list[ClaimedRow] = []
         self._started: list[StartedEvent] = []
         self._events: list[tuple[int, NewEvent]] = []
@@ -62,7 +65,7 @@ class ClaimRun:
         if is_due and (self._started or MAX_DUE_PER_TRANSACTION in self.process_due(now)):
             return None
         self.window.review_shares(now)
-        taken = list(self._take(request, now)) if self.queue.paused_by is None else []
+        taken = list(self._take(request, now)) if not self.queue.is_paused(request.worker) else []
         if taken:
             names = self._cache.customer_names(self.queries, {row.owner for row in taken})
             self._names |= {row.owner: names[row.owner] for row in taken}
@@ -80,7 +83,7 @@ class ClaimRun:
             self.window.fence += 1
             times = (now, now + request.lease)
             charged = self.window.scheduler.last_charge
-            yield ClaimedRow(lane.owner, lane.level, head.seq, self.window.fence, *times, request.worker, charged)
+            yield ClaimedRow(lane.owner, lane.number, head.seq, self.window.fence, *times, request.worker, charged)
 
     def save(self, *, is_last: bool = True) -> list[Row]:
         """Write everything; return the rows of documents claimed. `is_last`: no statement follows."""
@@ -106,6 +109,7 @@ def sweep(queries: ClaimQueries, cache: QueueCache, now: int | None) -> SweepRes
         [(level.number, level.virtual_time.turn) for level in scheduler.levels],
         rested_since=at - scheduler.policy.out_of_turn_interval,
     )
+    queries.execute("forget_spent_groups")
     queries.execute("forget_silent_workers", first=at - WORKER_RETENTION, last=at + WORKER_RETENTION)
     run.save()
     return swept

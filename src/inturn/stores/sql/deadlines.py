@@ -15,6 +15,7 @@ from inturn.stores.sql.rows import NEVER
 
 DEADLINE_KINDS: Final = ("start_by", "lease", "due", "rate")
 NO_HEAD: Final = (NEVER, 0)
+UNKNOWN_HEAD: Final = (-1, 0)
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class Deadlines:
     def of_times(cls, times: Sequence[int | None]) -> "Deadlines":
         """Build exact bounds from the earliest time of each kind; of the oldest heads nothing is known."""
         known = [NEVER if at is None else at for at in times]
-        return cls(dict(zip(DEADLINE_KINDS, known, strict=True)), [(-1, 0) for _ in LEVELS])
+        return cls(dict(zip(DEADLINE_KINDS, known, strict=True)), [UNKNOWN_HEAD] * len(LEVELS))
 
     @classmethod
     def from_json(cls, text: str) -> "Deadlines":

@@ -1,10 +1,15 @@
-"""Record changes to lanes. Only claims write lanes: everything else appends to the lane log for the next claim."""
+"""Record changes to lanes. Only claims write lanes: everything else appends to the lane log for the next claim.
+
+Documents and changes name their lane by a number: ten times the number of the document's group, plus the level. Group 0
+holds documents without a group, so that its numbers are the levels.
+"""
 
 import json
 from typing import Any, Final, NamedTuple
 
 from inturn.model import CustomerSettings, settings_to_dict
-from inturn.policy.scheduler import Head
+from inturn.policy.groups import UNGROUPED, GroupName
+from inturn.policy.scheduler import LEVELS, Head
 from inturn.stores.sql.queries import Queries
 
 LOG_COLUMNS: Final = (
@@ -17,9 +22,10 @@ class LaneChange(NamedTuple):
 
     owner: int
     kind: str
-    level: int | None = None
+    lane: int | None = None
+    """The number of the lane; in the column `level`."""
     n: int | None = None
-    """The change of the lane's length, wherever `level` is set; otherwise the customer's running documents."""
+    """The change of the lane's length, wherever `lane` is set; otherwise the customer's running documents."""
     seq: int | None = None
     ready_at: int | None = None
     cost: float | None = None
@@ -34,6 +40,11 @@ class LaneChange(NamedTuple):
         """The document that the entry speaks of."""
         return Head(self.seq or 0, self.ready_at or 0, self.cost or 0.0)
 
+    @property
+    def group(self) -> GroupName:
+        """The number of the group whose documents changed, or UNGROUPED."""
+        return (self.lane or 0) // len(LEVELS) or UNGROUPED
+
 
 class LaneLog:
     """The changes of one transaction, in order."""
@@ -41,34 +52,34 @@ class LaneLog:
     def __init__(self) -> None:
         self.changes: list[LaneChange] = []
 
-    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+    def joined(self, owner: int, lane: int, n: int, head: Head) -> None:
         """`n` new documents joined a lane; `head` is the first."""
-        self._add(owner, "joined", level, n, *_stored(head))
+        self._add(owner, "joined", lane, n, *_stored(head))
 
-    def requeued(self, owner: int, level: int, head: Head) -> None:
+    def requeued(self, owner: int, lane: int, head: Head) -> None:
         """A document came back into a lane."""
-        self._add(owner, "requeued", level, 1, *_stored(head))
+        self._add(owner, "requeued", lane, 1, *_stored(head))
 
-    def released(self, owner: int, level: int, head: Head, charged: int | None) -> None:
+    def released(self, owner: int, lane: int, head: Head, charged: int | None) -> None:
         """A claimed document came back unstarted."""
-        self._add(owner, "released", level, 1, *_stored(head), charged=charged)
+        self._add(owner, "released", lane, 1, *_stored(head), charged=charged)
 
-    def ended(self, owner: int, level: int, charged: int, worked: int, cost: float | None) -> None:
+    def ended(self, owner: int, lane: int, charged: int, worked: int, cost: float | None) -> None:
         """A charged document runs no more; `cost` is None if its time says nothing of others."""
         stored = None if cost is None else float(cost)
-        self._add(owner, "ended", level, 0, cost=stored, charged=charged, worked=worked)
+        self._add(owner, "ended", lane, 0, cost=stored, charged=charged, worked=worked)
 
     def in_flight(self, owner: int, n: int) -> None:
         """`n` charged documents of a customer run."""
         self._add(owner, "in_flight", None, n)
 
-    def left(self, owner: int, level: int, seq: int) -> None:
+    def left(self, owner: int, lane: int, seq: int) -> None:
         """A document left a lane other than by a claim."""
-        self._add(owner, "left", level, -1, seq)
+        self._add(owner, "left", lane, -1, seq)
 
-    def emptied(self, owner: int, level: int, n: int) -> None:
+    def emptied(self, owner: int, lane: int, n: int) -> None:
         """All `n` documents of a lane are gone."""
-        self._add(owner, "emptied", level, -n)
+        self._add(owner, "emptied", lane, -n)
 
     def stopped(self, owner: int) -> None:
         """A document of a customer with a cap runs no more."""
@@ -94,6 +105,21 @@ class LaneLog:
 
     def _add(self, owner: int, kind: str, *more: Any, **columns: Any) -> None:
         self.changes.append(LaneChange(owner, kind, *more, **columns))
+
+
+def lane_number(level: int, group: int) -> int:
+    """Return the number of a lane by its level and the number of a group."""
+    return level + group * len(LEVELS)
+
+
+def level_of(lane: int) -> int:
+    """Return the level of a lane by its number."""
+    return lane % len(LEVELS)
+
+
+def move_to_level(lane: int, level: int) -> int:
+    """Return the number of the lane of the same group in another level."""
+    return lane - level_of(lane) + level
 
 
 def _stored(head: Head) -> tuple[int, int, float]:

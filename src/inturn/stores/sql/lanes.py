@@ -2,15 +2,18 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from inturn.policy.scheduler import Head, Lane
+from inturn.policy.scheduler import CustomerWork, Head, Lane
+from inturn.stores.sql.lane_log import lane_number
 from inturn.stores.sql.rows import Row
 
 LANE_COLUMNS: Final = (
     "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "scheduled",
-    "scan_from", "out_of_turn_at", "sort_key", "sort_tie",
+    "scan_from", "out_of_turn_at", "group_turn", "sort_key", "sort_tie",
 )  # fmt: skip
+SCHEDULED_COLUMN: Final = LANE_COLUMNS.index("scheduled")
+GROUP_TURN_COLUMN: Final = LANE_COLUMNS.index("group_turn")
 ROW_LENGTH: Final = len(LANE_COLUMNS) - 2
 """Columns that a query of lanes returns first: all but those that sort it."""
 WORK_LENGTH: Final = 3
@@ -19,13 +22,17 @@ WORK_LENGTH: Final = 3
 
 @dataclass(slots=True, eq=False)
 class TableLane(Lane):
-    """A lane, its next documents, and its row.
+    """A lane or a group of one, its next documents, and its row.
 
-    Its documents are the waiting ones from `scan_from` on, and the requeued ones at any seq. A submit therefore
-    writes no entry for each waiting document, and a claim deletes none.
+    Its documents, unless it is a lane with groups, are the waiting ones from `scan_from` on, and the requeued ones at
+    any seq. A submit therefore writes no entry for each waiting document, and a claim deletes none.
     """
 
     owner: int = 0
+    group: int = 0
+    """The number of the group; 0 of a lane itself, and of its documents without a group."""
+    parent: "TableLane | None" = None
+    """The lane of a group."""
     prefetched: deque[Head] = field(default_factory=deque)
     """Its next documents, as far as they were read."""
     scan_from: int | None = None
@@ -36,22 +43,34 @@ class TableLane(Lane):
     """More columns of that row by which the store finds it again."""
 
     @classmethod
-    def from_row(cls, row: Row) -> "TableLane":
+    def from_row(cls, row: Row, work: CustomerWork) -> "TableLane":
         """Build a lane from its row."""
-        stored, locator = row[:ROW_LENGTH], row[ROW_LENGTH + WORK_LENGTH :]
-        owner, level, weight, turn, stamp, waiting, *head, _, scan_from, out_of_turn_at = stored
-        lane = cls(str(owner), level, weight, turn, stamp, waiting, None if head[0] is None else Head(*head))
-        lane.owner, lane.scan_from, lane.out_of_turn_at = owner, scan_from, out_of_turn_at
-        lane.stored_row, lane.locator = stored, locator
+        stored = row[:ROW_LENGTH]
+        owner, level, weight, turn, stamp, waiting, seq, ready_at, cost, _, scan_from, out_of_turn_at, _ = stored
+        head = None if seq is None else Head(seq, ready_at, cost)
+        lane = cls(str(owner), level, weight, turn, stamp, waiting, head, False, out_of_turn_at, work)
+        lane.owner, lane.scan_from, lane.stored_row = owner, scan_from, stored
+        lane.locator = row[ROW_LENGTH + WORK_LENGTH :]
         return lane
 
     def to_row(self) -> Row:
         """The row to be stored, without the columns that sort it."""
-        head: tuple[Any, ...] = (None, None, None)
-        if self.head is not None:
-            head = (self.head.seq, self.head.ready_at, float(self.head.cost))
-        row = (self.owner, self.level, float(self.weight), self.turn, self.stamp, self.waiting, *head)
-        return (*row, self.scheduled, self.scan_from, self.out_of_turn_at)
+        head, groups = self.head, self.groups
+        return (
+            self.owner, self.level, float(self.weight), self.turn, self.stamp, self.waiting,
+            *((None, None, None) if head is None else (head.seq, head.ready_at, float(head.cost))),
+            self.scheduled, self.scan_from, self.out_of_turn_at, None if groups is None else groups.virtual_turn,
+        )  # fmt: skip
+
+    @property
+    def had_groups(self) -> bool:
+        """Whether it had groups when it was read."""
+        return self.stored_row is not None and self.stored_row[GROUP_TURN_COLUMN] is not None
+
+    @property
+    def number(self) -> int:
+        """The number by which its documents name it."""
+        return lane_number(self.level, self.group) if self.group else self.level
 
     def sort_key(self, *, fair: bool) -> tuple[int, int]:
         """The columns that sort it among the open lanes of its level."""

@@ -16,7 +16,9 @@ from inturn.model import (
     settings_to_dict,
 )
 from inturn.policy import Policy
+from inturn.policy.forecasts import ForecastLog, ForecastOutcome
 from inturn.store import IDEMPOTENCY_KEY_RETENTION, EventKind, Operator, PolicyVersion, PruneResult
+from inturn.stores.sql.lane_log import level_of
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.rows import Row, parse_settings
 from inturn.stores.sql.submit import Submitter
@@ -55,7 +57,7 @@ def expedite(transitions: Transitions, id_: str, operator: Operator) -> bool:
     if not locked:
         raise NotFoundError(f"there is no document {id_}")
     _, facts = locked[0]
-    if facts.lane == EXPEDITED_LEVEL or facts.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
+    if level_of(facts.lane) == EXPEDITED_LEVEL or facts.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
         return False
     transitions.expedite(facts)
     transitions.record_event(EventKind.EXPEDITED, facts)
@@ -96,13 +98,31 @@ def set_paused(transitions: Transitions, kind: EventKind, operator: Operator) ->
     transitions.add_event(kind, None, operator)
 
 
+def pause_worker(transitions: Transitions, name: str, operator: Operator) -> None:
+    """Stop one worker from claiming."""
+    by, why = operator
+    _set_worker_pause(transitions, name, by=by, why=why, at=transitions.now)
+    transitions.add_event(EventKind.WORKER_PAUSED, None, operator, {"worker": name})
+
+
+def resume_worker(transitions: Transitions, name: str, operator: Operator) -> None:
+    """Let a paused worker claim again."""
+    _set_worker_pause(transitions, name, by=None, why=None, at=None)
+    transitions.add_event(EventKind.WORKER_RESUMED, None, operator, {"worker": name})
+
+
+def _set_worker_pause(transitions: Transitions, name: str, **values: object) -> None:
+    if not transitions.queries.execute("pause_worker", name=name, **values):
+        raise NotFoundError(f"there is no worker {name!r}")
+
+
 def set_policy(transitions: Transitions, policy: Policy, operator: Operator, expected: int | None) -> PolicyVersion:
     """Put a policy in force. The lane log must have been applied: releases are refunded by the order before."""
     queries = transitions.queries
     current = scalar(queries, "lock_policy")
     if expected is not None and expected != current:
         raise VersionConflictError(
-            f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
+            f"the active policy is version {current}, not {expected}; read it again and repeat your change",
         )
     version = PolicyVersion(current + 1, policy, transitions.now, operator)
     text = json.dumps(policy.to_dict())
@@ -112,6 +132,18 @@ def set_policy(transitions: Transitions, policy: Policy, operator: Operator, exp
     queries.execute("use_policy", number=version.number)
     transitions.add_event(EventKind.POLICY_SET, None, operator, {"version": version.number})
     return version
+
+
+def read_forecast_log(queries: Queries) -> ForecastLog:
+    """Read what became of the newest forecasts."""
+    text = scalar(queries, "forecasts")
+    return ForecastLog.from_json(text) if text else ForecastLog()
+
+
+def add_forecasts(queries: Queries, outcomes: Sequence[ForecastOutcome]) -> None:
+    """Add outcomes to the log, under the lock of the queue's row."""
+    queries.fetch_one("lock_policy")
+    queries.execute("save_forecasts", log=read_forecast_log(queries).add(outcomes).to_json())
 
 
 def purge(transitions: Transitions, customer: str, operator: Operator) -> PruneResult:
@@ -137,6 +169,7 @@ def purge(transitions: Transitions, customer: str, operator: Operator) -> PruneR
     if any(state == DocumentState.RUNNING for state, *_ in removed):
         lane_log.in_flight(owner, 0)
     queries.execute("purge_attempts", customer=owner)
+    queries.execute("purge_groups", customer=owner)
     keys = queries.execute("purge_idempotency_keys", customer=owner)
     queries.execute("purge_api_keys", customer=customer)
     transitions.add_event(EventKind.PURGED, customer, operator, {"documents": documents})

@@ -5,20 +5,35 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from inturn.errors import NotFoundError
-from inturn.model import Customer, Document, DocumentState, LaneStatus, ResultFile, Worker, report_from_json
-from inturn.policy import TurnPolicy
+from inturn.model import (
+    Customer,
+    Document,
+    DocumentState,
+    LaneStatus,
+    ResultFile,
+    Worker,
+    WorkerPause,
+    report_from_json,
+)
+from inturn.policy import Order, TurnPolicy
+from inturn.policy.forecasts import ForecastLog
 from inturn.policy.scheduler import LEVELS, Head
 from inturn.policy.slot_share import SlotShares
 from inturn.store import (
+    ALL_TIME,
+    MAX_ERROR_BEGINNING,
     MAX_STORED_ATTEMPTS,
     Attempt,
+    ClosedLane,
     Counts,
     CustomerFilter,
+    CustomerSummary,
     DocumentFilter,
     DocumentSort,
     EndedWork,
     Event,
     EventKind,
+    Failure,
     LaneSnapshot,
     MaintenanceRecord,
     Operator,
@@ -26,11 +41,15 @@ from inturn.store import (
     PolicyVersion,
     RunningClaim,
     SchedulerSnapshot,
+    SearchResult,
     Throughput,
+    TimeRange,
     WorkLog,
 )
-from inturn.stores.sql.claim_window import ClaimWindow, LaneQueries
-from inturn.stores.sql.operations import customer_id
+from inturn.stores.sql.claim_types import LaneQueries
+from inturn.stores.sql.claim_window import ClaimWindow
+from inturn.stores.sql.lane_log import level_of
+from inturn.stores.sql.operations import customer_id, read_forecast_log
 from inturn.stores.sql.queries import QueueCache, scalar
 from inturn.stores.sql.rows import (
     NEVER,
@@ -45,12 +64,14 @@ from inturn.stores.sql.rows import (
     text_id,
 )
 from inturn.stores.sql.scheduler_state import scheduler_from_json
+from inturn.stores.sql.search import Search, seqs_submitted_between
 
 LIST_QUERIES: Final = {
-    DocumentSort.NEWEST: ("newest_documents", "newest_documents_of", NEVER),
-    DocumentSort.OLDEST: ("oldest_documents", "oldest_documents_of", 0),
+    DocumentSort.NEWEST: ("newest_documents", "newest_documents_of", "newest_grouped_documents_of", NEVER),
+    DocumentSort.OLDEST: ("oldest_documents", "oldest_documents_of", "oldest_grouped_documents_of", 0),
 }
-"""The query of a list by its sort, that of one customer's lane, and the seq before which it begins."""
+"""The query of a list by its sort, that of one customer's lane, that of its documents with a group, and the seq before
+which it begins."""
 
 
 class QueueReader:
@@ -80,7 +101,20 @@ class QueueReader:
 
     def ahead_in_lane(self, id_: str) -> int:
         self.document(id_)
-        return int(scalar(self.queries, "ahead", id=normalize_id(id_)))
+        ahead = int(scalar(self.queries, "ahead", id=normalize_id(id_)))
+        owner, lane, seq, has_groups = self.queries.fetch_one("lane_of", id=normalize_id(id_)) or (0, 0, 0, False)
+        if not has_groups:
+            return ahead
+        if self.policy().policy.turns.order is not Order.FAIR:
+            return int(scalar(self.queries, "waiting_before", customer=owner, level=level_of(lane), seq=seq))
+        window = self._window()
+        return window.ahead_in_groups(owner, lane, ahead)
+
+    def _window(self) -> ClaimWindow:
+        """All lanes that the lane log names, as a claim would find them now: nothing is written."""
+        window = ClaimWindow(self.queries, self.queries.read_queue(), self.policy().policy.turns)
+        window.apply(self.queries.read_lane_log())
+        return window
 
     def _row_of(self, id_: str, query: str) -> Row:
         row = self.queries.fetch_one(query, id=normalize_id(id_))
@@ -93,12 +127,17 @@ class QueueReader:
         return frozenset(blobs) - {blob for (blob,) in known}
 
     def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
-        query, query_of, begin = LIST_QUERIES[sort]
+        query, query_of, grouped_query_of, begin = LIST_QUERIES[sort]
         values = {**self._filter_params(where), "after": begin if after is None else int(after), "limit": limit + 1}
+        if sort is DocumentSort.NEWEST:
+            values["after"] = min(values["after"], values["last"] + 1)
+        else:
+            values["after"] = max(values["after"], values["first"] - 1)
         if where.customer is None:
             rows = self.queries.fetch_all(query, **values)
         else:
             rows = self.queries.fetch_many(query_of, ("lane",), [(lane,) for lane in LEVELS], **values)
+            rows += self.queries.fetch_all(grouped_query_of, **values)
             rows.sort(key=itemgetter(2), reverse=sort is DocumentSort.NEWEST)
         shown = tuple(document_from_row(row) for row in rows[:limit])
         return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
@@ -109,7 +148,7 @@ class QueueReader:
         for state, lane, n in self.queries.fetch_all("counts", **self._filter_params(where)):
             states[STATES[state]] = states.get(STATES[state], 0) + n
             if lane is not None:
-                waiting[lane] = n
+                waiting[lane] = waiting.get(lane, 0) + n
         return Counts(states, waiting)
 
     def _filter_params(self, where: DocumentFilter) -> dict[str, Any]:
@@ -117,14 +156,47 @@ class QueueReader:
         if where.customer is not None:
             row = self.queries.fetch_one("customer", name=where.customer)
             owner = -1 if row is None else row[0]
+        submitted, ended = where.submitted or ALL_TIME, where.ended or ALL_TIME
+        first, last = self._seqs_of(where)
         return {
+            "first": first,
+            "last": last,
+            "submitted_since": submitted.since or 0,
+            "submitted_until": NEVER if submitted.until is None else submitted.until,
+            "ended_since": None if where.ended is None else ended.since or 0,
+            "ended_until": NEVER if ended.until is None else ended.until,
             "states": None if where.states is None else self.queries.array(sorted(where.states)),
             "running": where.states == frozenset({DocumentState.RUNNING}),
             "owner": owner,
             "level": where.level,
             "batch": where.batch,
+            "group_name": where.group,
             "text": None if where.text is None else where.text.lower(),
         }
+
+    def failures(self, within: TimeRange, limit: int) -> tuple[Failure, ...]:
+        values = {"since": within.since or 0, "until": NEVER if within.until is None else within.until}
+        rows = self.queries.fetch_all("failures", **values, limit=limit, characters=MAX_ERROR_BEGINNING)
+        return tuple(Failure(text_id(id_), *rest) for id_, *rest in rows)
+
+    def _seqs_of(self, where: DocumentFilter) -> tuple[int, int]:
+        """Return the first and the last seq that a range of times leaves: a list reads no other documents."""
+        lowest, highest = 0, NEVER - 1
+        if where.submitted is not None:
+            since, until = where.submitted
+            first, last = seqs_submitted_between(self.queries, since or 0, NEVER if until is None else until)
+            lowest, highest = first, highest if last is None else last
+        if where.ended is not None:
+            since, until = where.ended
+            values = {"since": since or 0, "until": NEVER if until is None else until}
+            first, last = self.queries.fetch_one("ended_between", **values) or (None, None)
+            if first is None:
+                return 1, 0
+            lowest, highest = max(lowest, first), min(highest, last)
+        return lowest, highest
+
+    def search(self, text: str, limit: int, customer: str | None) -> SearchResult:
+        return Search(self.queries, text, customer, limit).run()
 
     def throughput(self, since: int) -> Throughput:
         return Throughput._make(self.queries.fetch_one("throughput", since=since) or (0, 0, 0))
@@ -196,6 +268,18 @@ class QueueReader:
             for row in rows
         ]
 
+    def customer_summaries(self) -> tuple[CustomerSummary, ...]:
+        running: dict[int, int] = dict(self.queries.fetch_all("running_counts"))
+        summaries = []
+        for owner, name, count, updated_at, text, waiting in self.queries.fetch_all("customer_summaries"):
+            display_name, paused = None, False
+            if text is not None:
+                settings = parse_settings(text)
+                display_name, paused = settings.display_name, settings.paused
+            values = (name, display_name, count, updated_at, paused, int(waiting), running.get(owner, 0))
+            summaries.append(CustomerSummary._make(values))
+        return tuple(summaries)
+
     # -- events, policy, workers ----------------------------------------------------------------------------------
 
     def events(self, after: int, limit: int) -> tuple[Event, ...]:
@@ -204,8 +288,15 @@ class QueueReader:
     def last_event(self) -> int:
         return int(scalar(self.queries, "last_event"))
 
-    def operator_events(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
-        values: dict[str, Any] = {"before": NEVER if before is None else before, "limit": limit}
+    def operator_events(
+        self, limit: int, before: int | None, customer: str | None, within: TimeRange
+    ) -> tuple[Event, ...]:
+        values: dict[str, Any] = {
+            "before": NEVER if before is None else before,
+            "since": within.since or 0,
+            "until": NEVER if within.until is None else within.until,
+            "limit": limit,
+        }
         if customer is None:
             rows = self.queries.fetch_all("operator_events", **values)
         else:
@@ -223,37 +314,49 @@ class QueueReader:
         return tuple(policy_from_row(row) for row in self.queries.fetch_all("policies"))
 
     def workers(self) -> tuple[Worker, ...]:
-        return tuple(Worker(report_from_json(*texts), seen_at) for *texts, seen_at in self.queries.fetch_all("workers"))
+        return tuple(
+            Worker(report_from_json(*texts), seen_at, None if by is None else WorkerPause(by, why, at))
+            for seen_at, by, why, at, *texts in self.queries.fetch_all("workers")
+        )
 
     def maintenance(self) -> MaintenanceRecord | None:
         (text,) = self.queries.fetch_one("maintenance") or (None,)
         return None if text is None else MaintenanceRecord.from_json(text)
 
+    def forecast_log(self) -> ForecastLog:
+        return read_forecast_log(self.queries)
+
     # -- lanes ----------------------------------------------------------------------------------------------------
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
-        """The open lanes with the lane log applied in memory: nothing is written, and no lock is waited for."""
-        window = ClaimWindow(self.queries, self.queries.read_queue(), self.policy().policy.turns)
-        window.apply(self.queries.read_lane_log())
+        """The lanes with the lane log applied in memory: nothing is written, and no lock is waited for."""
+        window = self._window()
         changed = {(lane.owner, lane.level): lane for lane in window.loaded_lanes()}
-        open_lanes = self.queries.fetch_all("open_lanes")
         scheduler = window.scheduler
-        rows = [(*row[:9], window.work_of(row[0], row[9])) for row in open_lanes if row[:2] not in changed]
+        rows = [
+            (*row[:10], window.work_of(row[0], row[10]))
+            for row in self.queries.fetch_all("waiting_lanes")
+            if row[:2] not in changed
+        ]
         rows += [
-            (*key, lane.weight, lane.turn, lane.stamp, lane.waiting, *lane.head, lane.work)
+            (*key, lane.weight, lane.turn, lane.stamp, lane.waiting, *lane.head, lane.scheduled, lane.work)
             for key, lane in changed.items()
-            if lane.scheduled and lane.head is not None
+            if lane.head is not None
         ]
+        rows.sort(key=itemgetter(1, 3, 4))
         names = self._cache.customer_names(self.queries, dict.fromkeys(row[0] for row in rows))
-        lanes = [
-            LaneSnapshot(
-                names[owner], level, weight, turn, stamp, waiting, Head(*head), scheduler.expected_charge(work, head[2])
-            )
-            for owner, level, weight, turn, stamp, waiting, *head, work in rows
-        ]
-        lanes.sort(key=attrgetter("level", "turn", "stamp"))
+        open_lanes: list[LaneSnapshot] = []
+        closed: list[ClosedLane] = []
+        for owner, level, weight, turn, stamp, waiting, *head, is_open, work in rows:
+            if is_open:
+                charge = scheduler.expected_charge(work, head[2])
+                open_lanes.append(LaneSnapshot(names[owner], level, weight, turn, stamp, waiting, Head(*head), charge))
+            else:
+                closed.append(ClosedLane(names[owner], level, waiting, Head(*head)))
+        closed.sort(key=attrgetter("level", "customer"))
         overdue_uses = tuple(level.overdue_uses for level in scheduler.levels)
-        return SchedulerSnapshot(scheduler.policy, scheduler.dispatched, scheduler.rotation, overdue_uses, tuple(lanes))
+        counters = (scheduler.dispatched, scheduler.rotation, overdue_uses)
+        return SchedulerSnapshot(scheduler.policy, *counters, tuple(open_lanes), tuple(closed))
 
     def next_due(self) -> int | None:
         times = list(self.queries.fetch_one("deadlines") or ())

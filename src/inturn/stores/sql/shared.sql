@@ -4,7 +4,9 @@
 --   customers        customer .. idempotency_key
 --   transitions, due record_work .. set_delay_term
 --   events, API keys events .. api_keys
---   deletion         blobs_of .. lane_counts
+--   deletion         blobs_of .. forget_events, purge_groups
+--   groups of lanes  forget_spent_groups .. lane_counts
+--   search           search_progress .. unindexed_between
 
 -- name: pause
 UPDATE queue_state SET paused_by = :by, paused_why = :why;
@@ -37,8 +39,27 @@ SELECT maintenance FROM queue_state;
 -- name: record_maintenance
 UPDATE queue_state SET maintenance = :record;
 
+-- name: forecasts
+SELECT forecasts FROM queue_state;
+
+-- name: save_forecasts
+UPDATE queue_state SET forecasts = :log;
+
+-- name: record_worker
+INSERT INTO worker (name, seen_at, report, at_work, slots, version, started_at)
+VALUES (:name, :now, :report, :at_work, :slots, :version, :started_at)
+ON CONFLICT (name) DO UPDATE SET
+    seen_at = excluded.seen_at, report = excluded.report, at_work = excluded.at_work, slots = excluded.slots,
+    version = excluded.version, started_at = excluded.started_at,
+    paused_by = CASE WHEN worker.started_at = excluded.started_at THEN worker.paused_by END,
+    paused_why = CASE WHEN worker.started_at = excluded.started_at THEN worker.paused_why END,
+    paused_at = CASE WHEN worker.started_at = excluded.started_at THEN worker.paused_at END;
+
 -- name: workers
-SELECT report, at_work, seen_at FROM worker ORDER BY name;
+SELECT seen_at, paused_by, paused_why, paused_at, report, at_work, version FROM worker ORDER BY name;
+
+-- name: pause_worker
+UPDATE worker SET paused_by = :by, paused_why = :why, paused_at = :at WHERE name = :name;
 
 -- name: forget_worker
 DELETE FROM worker WHERE name = :name;
@@ -48,6 +69,18 @@ DELETE FROM worker WHERE seen_at NOT BETWEEN :first AND :last;
 
 -- name: customer
 SELECT id, count, updated_at, settings FROM customer WHERE name = :name;
+
+-- name: customer_summaries
+SELECT id, name, count, updated_at, settings, coalesce(lengths.n, 0)
+FROM customer LEFT JOIN (
+    SELECT customer, sum(n) AS n FROM (
+        SELECT customer, waiting AS n FROM lane WHERE waiting > 0
+        UNION ALL
+        SELECT customer, n FROM lane_log WHERE level IS NOT NULL
+    ) AS changes
+    GROUP BY customer
+) AS lengths ON lengths.customer = customer.id
+ORDER BY name;
 
 -- name: set_counter
 UPDATE customer SET count = :count, updated_at = :updated_at WHERE id = :id;
@@ -77,11 +110,12 @@ WHERE number > :after ORDER BY number LIMIT :limit;
 
 -- name: operator_events
 SELECT number, at, kind, customer, documents, operator, why, detail FROM event
-WHERE operator IS NOT NULL AND number < :before ORDER BY number DESC LIMIT :limit;
+WHERE operator IS NOT NULL AND number < :before AND at >= :since AND at < :until ORDER BY number DESC LIMIT :limit;
 
 -- name: operator_events_of
 SELECT number, at, kind, customer, documents, operator, why, detail FROM event
-WHERE operator IS NOT NULL AND customer = :customer AND number < :before ORDER BY number DESC LIMIT :limit;
+WHERE operator IS NOT NULL AND customer = :customer AND number < :before AND at >= :since AND at < :until
+ORDER BY number DESC LIMIT :limit;
 
 -- name: api_key
 SELECT id, sha256, scope, name, customer, made_at, expires_at, used_at, replaces FROM api_key WHERE id = :id;
@@ -111,5 +145,55 @@ DELETE FROM event WHERE number IN (
     SELECT number FROM event WHERE operator IS NULL AND at < :before ORDER BY number LIMIT :limit
 );
 
+-- name: purge_groups
+DELETE FROM customer_group WHERE customer = :customer;
+
+-- name: forget_spent_groups
+DELETE FROM lane_group WHERE waiting = 0 AND turn <= (
+    SELECT group_turn FROM lane WHERE lane.customer = lane_group.customer AND lane.level = lane_group.level
+);
+
+-- name: groups_of_lane
+SELECT customer, level, number, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scan_from
+FROM lane_group WHERE customer = :customer AND level = :level AND waiting > 0;
+
+-- name: waiting_before
+SELECT count(*) FROM document
+WHERE customer = :customer AND lane - 10 * (lane / 10) = :level AND state = 'waiting' AND seq < :seq;
+
 -- name: lane_counts
-SELECT customer, level, waiting FROM lane;
+SELECT
+    customer, level, waiting - coalesce((
+        SELECT sum(waiting) FROM lane_group
+        WHERE lane_group.customer = lane.customer AND lane_group.level = lane.level AND number > 0
+    ), 0)
+FROM lane
+UNION ALL
+SELECT customer, level + 10 * number, waiting FROM lane_group WHERE number > 0;
+
+-- name: search_progress
+SELECT next_chunk FROM search_progress;
+
+-- name: advance_search
+UPDATE search_progress SET next_chunk = :next WHERE next_chunk <= :chunk;
+
+-- name: first_seq_from
+SELECT min(seq) FROM document WHERE seq >= :seq;
+
+-- name: documents_to_index
+SELECT seq, customer, name, metadata, batch, submitted_at FROM document WHERE seq BETWEEN :first AND :last ORDER BY seq;
+
+-- name: add_chunk
+INSERT INTO search_chunk (chunk, documents, oldest, newest) VALUES (:chunk, :documents, :oldest, :newest);
+
+-- name: remove_chunk
+DELETE FROM search_chunk WHERE chunk = :chunk;
+
+-- name: remove_terms
+DELETE FROM search_term WHERE chunk = :chunk;
+
+-- name: chunks_between
+SELECT min(chunk), max(chunk) FROM search_chunk WHERE newest >= :since AND oldest < :until;
+
+-- name: unindexed_between
+SELECT 1 FROM document WHERE seq >= :first AND submitted_at >= :since AND submitted_at < :until LIMIT 1;

@@ -5,8 +5,11 @@ A store brings transactions (`write`, `read`, `claim_transaction`), a `Submitter
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, TypeVar
 
+from inturn.errors import StoreReadOnlyError
 from inturn.model import (
     Check,
     Customer,
@@ -19,17 +22,21 @@ from inturn.model import (
     report_to_json,
 )
 from inturn.policy import Policy
+from inturn.policy.forecasts import ForecastLog, ForecastOutcome
 from inturn.store import (
+    ALL_TIME,
     MAX_SEQ,
     AheadOfClock,
     Attempt,
     Counts,
     CustomerFilter,
+    CustomerSummary,
     Discrepancy,
     DocumentFilter,
     DocumentSort,
     Event,
     EventKind,
+    Failure,
     LeaseStatus,
     MaintenanceRecord,
     Operator,
@@ -37,21 +44,26 @@ from inturn.store import (
     PolicyVersion,
     PruneResult,
     SchedulerSnapshot,
+    SearchResult,
     Store,
     Submission,
     SweepResult,
     Throughput,
+    TimeRange,
     WorkLog,
 )
-from inturn.stores.sql import claims, clock_skew, operations
+from inturn.stores.sql import claims, clock_skew, operations, search
 from inturn.stores.sql.api_keys import SqlApiKeys
-from inturn.stores.sql.claim_window import ClaimQueries
+from inturn.stores.sql.claim_types import ClaimQueries
+from inturn.stores.sql.history import SqlHistory
 from inturn.stores.sql.queries import Queries, QueueCache
 from inturn.stores.sql.reader import QueueReader
 from inturn.stores.sql.submit import Submitter
 from inturn.stores.sql.transitions import MAX_DUE_PER_TRANSACTION, Transitions
 
 Answer = TypeVar("Answer")
+MAX_INDEXED_BY_SEARCH: Final = 8_000
+"""Documents that a search indexes first, in about 100 ms."""
 
 
 class SqlStore(Store):
@@ -60,6 +72,7 @@ class SqlStore(Store):
     def __init__(self) -> None:
         self._cache = QueueCache()
         self.api_keys = SqlApiKeys(self)
+        self.history = SqlHistory(self)
 
     # -- what a store brings ----------------------------------------------------------------------------------------
 
@@ -140,6 +153,8 @@ class SqlStore(Store):
                 report=text,
                 at_work=at_work,
                 slots=report.open_slots,
+                version=report.version,
+                started_at=report.started_at,
             )
         )
 
@@ -148,6 +163,13 @@ class SqlStore(Store):
 
     def workers(self) -> tuple[Worker, ...]:
         return self.read(lambda reader: reader.workers())
+
+    def pause_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
+        self.run_transitions(lambda transitions: operations.pause_worker(transitions, name, operator), now)
+
+    def resume_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
+        self.run_transitions(lambda transitions: operations.resume_worker(transitions, name, operator), now)
+        self.notify()
 
     # -- operators --------------------------------------------------------------------------------------------------
 
@@ -246,14 +268,46 @@ class SqlStore(Store):
     ) -> Page[Document]:
         return self.read(lambda reader: reader.documents(where, limit, after, sort))
 
+    def search(self, text: str, *, limit: int, customer: str | None = None) -> SearchResult:
+        with suppress(StoreReadOnlyError):
+            self.index_documents(limit=MAX_INDEXED_BY_SEARCH)
+        return self.read(lambda reader: reader.search(text, limit, customer))
+
+    def index_documents(self, *, limit: int) -> int:
+        indexed = 0
+        while indexed < limit:
+            self.move_search_bound()
+            new = self.read(lambda reader: search.read_next_chunk(reader.queries))
+            if new is None:
+                break
+            if self.write(partial(search.add_chunk, index=new)):
+                indexed += new.documents
+        return indexed
+
+    def clean_index(self) -> int:
+        stale = self.read(lambda reader: search.stale_chunks(reader.queries))
+        for chunk in stale:
+            index = self.read(partial(_read_chunk, chunk=chunk))
+            self.write(partial(search.replace_chunk, index=index))
+        return len(stale)
+
+    def move_search_bound(self) -> None:
+        """Find out up to which seq documents can be indexed, where commits do not follow the order of seqs."""
+
     def customer(self, name: str) -> Customer:
         return self.read(lambda reader: reader.customer(name))
 
     def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
         return self.read(lambda reader: reader.customers(where, limit, after))
 
+    def customer_summaries(self) -> tuple[CustomerSummary, ...]:
+        return self.read(lambda reader: reader.customer_summaries())
+
     def counts(self, where: DocumentFilter) -> Counts:
         return self.read(lambda reader: reader.counts(where))
+
+    def failures(self, within: TimeRange, *, limit: int) -> tuple[Failure, ...]:
+        return self.read(lambda reader: reader.failures(within, limit))
 
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
         self.number_events()
@@ -263,9 +317,11 @@ class SqlStore(Store):
         self.number_events()
         return self.read(lambda reader: reader.last_event())
 
-    def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
+    def audit(
+        self, *, limit: int, before: int | None = None, customer: str | None = None, within: TimeRange = ALL_TIME
+    ) -> tuple[Event, ...]:
         self.number_events()
-        return self.read(lambda reader: reader.operator_events(limit, before, customer))
+        return self.read(lambda reader: reader.operator_events(limit, before, customer, within))
 
     def stored_bytes(self, customer: str) -> int:
         return self.read(lambda reader: reader.stored_bytes(customer))
@@ -310,6 +366,12 @@ class SqlStore(Store):
     def record_maintenance(self, record: MaintenanceRecord) -> None:
         self.write(lambda queries: queries.execute("record_maintenance", record=record.to_json()))
 
+    def forecast_log(self) -> ForecastLog:
+        return self.read(lambda reader: reader.forecast_log())
+
+    def add_forecasts(self, outcomes: Sequence[ForecastOutcome]) -> None:
+        self.write(lambda queries: operations.add_forecasts(queries, outcomes))
+
     def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
         return self.read(lambda reader: reader.prunable(before, customer, MAX_SEQ if up_to is None else up_to))
 
@@ -335,3 +397,7 @@ class SqlStore(Store):
         return self.claim_transaction(
             lambda queries: claims.recount(queries, self._cache, repair=repair, now=self.given(now)), has_timeout=False
         )
+
+
+def _read_chunk(reader: QueueReader, *, chunk: int) -> search.ChunkIndex:
+    return search.read_chunk(reader.queries, chunk)

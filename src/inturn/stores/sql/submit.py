@@ -10,7 +10,7 @@ from inturn.model import DOCUMENT_COLUMNS, Check, NewDocument, Receipt
 from inturn.policy import Counter
 from inturn.policy.priority import BatchCheckResult
 from inturn.store import IDEMPOTENCY_KEY_RETENTION, Submission, check_fingerprint
-from inturn.stores.sql.queries import Queries, QueueCache
+from inturn.stores.sql.queries import Queries, QueueCache, scalar
 from inturn.stores.sql.rows import Row, normalize_id
 
 
@@ -65,6 +65,18 @@ class Submitter(ABC):
         count, updated_at = checked.counter
         self._queries.execute("set_counter", id=owner, count=count, updated_at=updated_at)
         return checked
+
+    def group_numbers(self, owner: int, names: Sequence[str | None]) -> list[int] | None:
+        """Return the number of each document's group, known or new; None if no document has one."""
+        wanted = dict.fromkeys(name for name in names if name is not None)
+        if not wanted:
+            return None
+        rows = self._queries.fetch_many("group_numbers", ("customer", "name"), [(owner, name) for name in wanted])
+        numbers: dict[str | None, int] = {None: 0, **dict(rows)}
+        for name in wanted:
+            if name not in numbers:
+                numbers[name] = scalar(self._queries, "add_group", customer=owner, name=name)
+        return [numbers[name] for name in names]
 
     def lock_or_add_customer(self, name: str) -> tuple[int, Counter | None]:
         """Return a customer's id and counter; known from now on, and locked until the end of the transaction."""

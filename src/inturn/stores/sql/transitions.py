@@ -21,7 +21,7 @@ from inturn.store import (
     work_times,
 )
 from inturn.stores.sql.claim_window import ClaimWindow
-from inturn.stores.sql.lane_log import LaneLog
+from inturn.stores.sql.lane_log import LaneLog, move_to_level
 from inturn.stores.sql.queries import NewEvent, Queries, QueueCache
 from inturn.stores.sql.rows import NEVER, NO_ID, Row, normalize_id, text_id
 
@@ -44,6 +44,7 @@ class DocumentFacts(NamedTuple):
     state: str
     level: int
     lane: int
+    """The number of its lane (`inturn.stores.sql.lane_log`)."""
     attempt: int
     max_attempts: int
     fence: int | None
@@ -271,14 +272,15 @@ class Transitions:
         """Queue it again at the end of its lane; the check was made before."""
         self.queries.execute("end_last_attempt", seq=facts.seq)
         seq = self._write_and_read("retry_document", facts, level=level, count=count)
-        self.lane_log.joined(facts.owner, level, 1, Head(seq, self.now, facts.cost))
+        self.lane_log.joined(facts.owner, move_to_level(facts.lane, level), 1, Head(seq, self.now, facts.cost))
         return Receipt(id_, level, count)
 
     def expedite(self, facts: DocumentFacts) -> None:
         """Put it into the lane ahead of all levels."""
         ready_at = self._write_and_read("expedite_document", facts)
         self._leave(facts)
-        self.lane_log.requeued(facts.owner, EXPEDITED_LEVEL, Head(facts.seq, ready_at, facts.cost))
+        lane = move_to_level(facts.lane, EXPEDITED_LEVEL)
+        self.lane_log.requeued(facts.owner, lane, Head(facts.seq, ready_at, facts.cost))
         self.should_notify = True
 
     def _write_and_read(self, query: str, facts: DocumentFacts, **values: Any) -> int:

@@ -12,9 +12,9 @@
 -- name: queue
 SELECT
     policy, ordered, scheduler_state, fence, paused_by, EXISTS (SELECT 1 FROM limits), EXISTS (SELECT 1 FROM lane_log),
-    (SELECT json_group_array(json_array(seen_at, slots)) FROM worker),
-    deadline.start_by, deadline.lease, deadline.due, deadline.rate
-FROM queue_state, deadline;
+    (SELECT json_group_array(json_array(seen_at, slots, iif(paused_by IS NULL, NULL, name))) FROM worker),
+    deadlines.start_by, deadlines.lease, deadlines.due, deadlines.rate
+FROM queue_state, deadlines;
 
 -- name: allocate_seqs
 UPDATE queue_state SET seq = seq + :n RETURNING seq, policy;
@@ -65,12 +65,20 @@ VALUES (:customer, :key, :fingerprint, :at, :answer);
 -- name: add_document
 INSERT INTO document (
     seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, cost, max_attempts, start_by, name, uri,
-    blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at
+    blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at, group_name
 ) VALUES (
-    :seq, :id, :owner, :level, :level, :count, :now, :now, :metadata, :cost, :max_attempts, :start_by, :name, :uri,
+    :seq, :id, :owner, :level, :lane, :count, :now, :now, :metadata, :cost, :max_attempts, :start_by, :name, :uri,
     :blob, :sha256, :size, :media_type, :batch, :pages, :delay, 0, iif(:delay, 'delayed', 'waiting'),
-    iif(:delay, :now + :delay, NULL), iif(:delay, :now, NULL)
+    iif(:delay, :now + :delay, NULL), iif(:delay, :now, NULL), :group_name
 );
+
+-- name: group_numbers
+SELECT name, number FROM customer_group WHERE customer = :customer AND name = :name;
+
+-- name: add_group
+INSERT INTO customer_group (customer, name, number)
+SELECT :customer, :name, 1 + coalesce(max(number), 0) FROM customer_group WHERE customer = :customer
+RETURNING number;
 
 -- name: append_to_lane_log
 INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings, charged, worked)
@@ -92,14 +100,14 @@ SELECT
         EXISTS (SELECT 1 FROM lane_log) OR EXISTS (SELECT 1 FROM lane WHERE scheduled = 1)
         OR EXISTS (SELECT 1 FROM json_each(scheduler_state, '$[5][3]') WHERE value)
     )
-    OR EXISTS (SELECT 1 FROM deadline WHERE :now >= min(
+    OR EXISTS (SELECT 1 FROM deadlines WHERE :now >= min(
         coalesce(start_by, 9223372036854775807), coalesce(lease, 9223372036854775807),
         coalesce(due, 9223372036854775807), coalesce(rate, 9223372036854775807)
     ))
 FROM queue_state;
 
 -- name: deadlines
-SELECT lease, due, rate FROM deadline;
+SELECT lease, due, rate FROM deadlines;
 
 -- name: late_to_start
 SELECT
@@ -110,7 +118,7 @@ WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') A
 ORDER BY start_by, seq LIMIT :limit;
 
 -- name: next_start_by
-SELECT start_by FROM deadline;
+SELECT start_by FROM deadlines;
 
 -- name: expired_leases
 SELECT
@@ -121,7 +129,7 @@ WHERE state = 'running' AND state <> 'waiting' AND coalesce(due_at, finished_at)
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 
 -- name: next_lease_check
-SELECT lease FROM deadline;
+SELECT lease FROM deadlines;
 
 -- name: due_documents
 SELECT
@@ -132,7 +140,7 @@ WHERE state = 'delayed' AND state <> 'waiting' AND coalesce(due_at, finished_at)
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 
 -- name: next_due
-SELECT due FROM deadline;
+SELECT due FROM deadlines;
 
 -- name: next_rate
 SELECT rate_closed_until FROM limits WHERE rate_closed_until > :now ORDER BY rate_closed_until LIMIT 1;
@@ -159,28 +167,28 @@ SELECT count(*) FROM document INDEXED BY document_lane
 WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to;
 
 -- name: lanes_of
-SELECT value ->> 0, value ->> 1, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, unit_time, in_flight, NULL
-FROM json_each(:rows) LEFT JOIN lane ON lane.customer = value ->> 0 AND lane.level = value ->> 1
-    LEFT JOIN customer_work ON customer_work.customer = value ->> 0;
+SELECT :customer, :level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+    out_of_turn_at, group_turn, unit_time, in_flight, NULL
+FROM (SELECT 1) LEFT JOIN lane ON lane.customer = :customer AND lane.level = :level
+    LEFT JOIN customer_work ON customer_work.customer = :customer;
 
 -- name: lowest_lanes
 SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, unit_time, in_flight, NULL
+    out_of_turn_at, group_turn, unit_time, in_flight, NULL
 FROM lane INDEXED BY lane_sort LEFT JOIN customer_work ON customer_work.customer = lane.customer
 WHERE scheduled = 1 AND level = :level AND (sort_key, sort_tie) > (:after, :after_tie)
 ORDER BY sort_key, sort_tie LIMIT :limit;
 
 -- name: oldest_lanes
 SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, unit_time, in_flight, NULL
+    out_of_turn_at, group_turn, unit_time, in_flight, NULL
 FROM lane INDEXED BY lane_age LEFT JOIN customer_work ON customer_work.customer = lane.customer
 WHERE scheduled = 1 AND level = :level AND (head_ready_at, head_seq) > (:after, :after_tie)
 ORDER BY head_ready_at, head_seq LIMIT :limit;
 
 -- name: oldest_rested_lanes
 SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, unit_time, in_flight, NULL
+    out_of_turn_at, group_turn, unit_time, in_flight, NULL
 FROM lane INDEXED BY lane_age LEFT JOIN customer_work ON customer_work.customer = lane.customer
 WHERE scheduled = 1 AND level = :level AND (head_ready_at, head_seq) > (:after, :after_tie)
     AND (out_of_turn_at <= :rested_since OR out_of_turn_at > :now)
@@ -189,10 +197,10 @@ ORDER BY head_ready_at, head_seq LIMIT :limit;
 -- name: save_lane
 INSERT OR REPLACE INTO lane (
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
-    sort_key, sort_tie
+    group_turn, sort_key, sort_tie
 ) VALUES (
     :customer, :level, :weight, :turn, :stamp, :waiting, :head_seq, :head_ready_at, :head_cost, :scheduled, :scan_from,
-    :out_of_turn_at, :sort_key, :sort_tie
+    :out_of_turn_at, :group_turn, :sort_key, :sort_tie
 );
 
 -- name: save_work
@@ -205,6 +213,36 @@ DELETE FROM lane WHERE customer = :customer AND level = :level;
 DELETE FROM lane WHERE waiting = 0 AND out_of_turn_at <= :rested_since
     AND NOT EXISTS (SELECT 1 FROM customer_work WHERE customer_work.customer = lane.customer AND in_flight > 0)
     AND turn <= (SELECT value ->> 1 FROM json_each(:rows) WHERE value ->> 0 = lane.level);
+
+-- name: groups_of
+SELECT customer, level, number, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scan_from
+FROM json_each(:rows) JOIN lane_group
+    ON lane_group.customer = value ->> 0 AND lane_group.level = value ->> 1 AND lane_group.number = value ->> 2;
+
+-- name: lowest_groups
+SELECT customer, level, number, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scan_from
+FROM lane_group INDEXED BY lane_group_turn
+WHERE customer = :customer AND level = :level AND waiting > 0 AND (turn, stamp) > (:after, :after_tie)
+ORDER BY turn, stamp LIMIT :limit;
+
+-- name: oldest_groups
+SELECT customer, level, number, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scan_from
+FROM lane_group INDEXED BY lane_group_head
+WHERE customer = :customer AND level = :level AND waiting > 0 AND head_seq > :after
+ORDER BY head_seq LIMIT :limit;
+
+-- name: save_group
+INSERT OR REPLACE INTO lane_group (
+    customer, level, number, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scan_from
+) VALUES (
+    :customer, :level, :number, :turn, :stamp, :waiting, :head_seq, :head_ready_at, :head_cost, :scan_from
+);
+
+-- name: forget_group
+DELETE FROM lane_group WHERE customer = :customer AND level = :level AND number = :number;
+
+-- name: forget_groups_of_lane
+DELETE FROM lane_group WHERE customer = :customer AND level = :level;
 
 -- name: limits_of
 SELECT customer, settings, running, tat, rate_closed_until FROM limits
@@ -244,7 +282,7 @@ WHERE seq = :seq AND state = 'waiting'
 RETURNING
     id, NULL, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
     worker, due_at, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by,
-    max_attempts, pages, began_at, worked;
+    max_attempts, pages, began_at, worked, group_name;
 
 -- name: document_by_id
 SELECT * FROM document_view WHERE id = unhex(:id, '-');
@@ -271,9 +309,6 @@ SELECT :blob WHERE EXISTS (SELECT 1 FROM document WHERE blob = :blob) OR EXISTS 
 
 -- name: forget_files
 DELETE FROM file WHERE document = :seq RETURNING document, blob;
-
--- name: record_worker
-INSERT OR REPLACE INTO worker (name, seen_at, report, at_work, slots) VALUES (:name, :now, :report, :at_work, :slots);
 
 -- name: lock_documents
 SELECT
@@ -318,7 +353,7 @@ DELETE FROM requeued WHERE customer = :customer AND lane = :lane AND seq = :seq;
 -- name: retry_document
 UPDATE queue_state SET seq = seq + 1;
 UPDATE document SET
-    seq = (SELECT seq FROM queue_state), level = :level, lane = :level, count = :count, state = 'waiting',
+    seq = (SELECT seq FROM queue_state), level = :level, lane = lane - lane % 10 + :level, count = :count, state = 'waiting',
     ready_at = :now, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL, error = NULL,
     last_outcome = NULL, began_at = NULL, worked = NULL
 WHERE seq = :seq
@@ -327,7 +362,7 @@ RETURNING seq;
 -- name: expedite_document
 DELETE FROM requeued WHERE customer = :customer AND lane = :lane AND seq = :seq;
 UPDATE document SET
-    lane = 0, due_at = NULL, state = 'waiting', ready_at = CASE state WHEN 'delayed' THEN :now ELSE ready_at END
+    lane = lane - lane % 10, due_at = NULL, state = 'waiting', ready_at = CASE state WHEN 'delayed' THEN :now ELSE ready_at END
 WHERE seq = :seq;
 INSERT OR REPLACE INTO requeued (customer, lane, seq, ready_at, cost)
 SELECT customer, lane, seq, ready_at, cost FROM document WHERE seq = :seq
@@ -392,6 +427,11 @@ SELECT document.customer, document.lane, count(*), min(seq) FROM document WHERE 
 SELECT customer, lane, count(*) FROM (
     SELECT document.customer, document.lane, seq
     FROM document JOIN lane ON lane.customer = document.customer AND lane.level = document.lane
+    WHERE state = 'waiting' AND seq >= scan_from
+    UNION
+    SELECT document.customer, document.lane, seq
+    FROM document JOIN lane_group
+        ON lane_group.customer = document.customer AND lane_group.level + 10 * lane_group.number = document.lane
     WHERE state = 'waiting' AND seq >= scan_from
     UNION
     SELECT customer, lane, seq FROM requeued

@@ -7,49 +7,101 @@ SELECT seq, coalesce(result, old_result) FROM document WHERE id = unhex(:id, '-'
 
 -- name: newest_documents
 SELECT * FROM document_view
-WHERE seq < :after
+WHERE seq < :after AND seq >= :first
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
+  AND (:group_name IS NULL OR group_name = :group_name)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
+  AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
+  AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: newest_grouped_documents_of
+SELECT * FROM document_view
+WHERE owner = :owner AND lane > 9 AND seq < :after AND seq >= :first
+  AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+  AND (:level IS NULL OR level = :level)
+  AND (:batch IS NULL OR batch = :batch)
+  AND (:group_name IS NULL OR group_name = :group_name)
+  AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
+  AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
+  AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: newest_documents_of
 SELECT * FROM document_view
 WHERE owner = :owner AND lane = :lane
-  AND seq < :after
+  AND seq < :after AND seq >= :first
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
+  AND (:group_name IS NULL OR group_name = :group_name)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
+  AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
+  AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: oldest_documents
 SELECT * FROM document_view
-WHERE seq > :after
+WHERE seq > :after AND seq <= :last
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
+  AND (:group_name IS NULL OR group_name = :group_name)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
+  AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
+  AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
+ORDER BY seq ASC LIMIT :limit;
+
+-- name: oldest_grouped_documents_of
+SELECT * FROM document_view
+WHERE owner = :owner AND lane > 9 AND seq > :after AND seq <= :last
+  AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+  AND (:level IS NULL OR level = :level)
+  AND (:batch IS NULL OR batch = :batch)
+  AND (:group_name IS NULL OR group_name = :group_name)
+  AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
+  AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
+  AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
 ORDER BY seq ASC LIMIT :limit;
 
 -- name: oldest_documents_of
 SELECT * FROM document_view
 WHERE owner = :owner AND lane = :lane
-  AND seq > :after
+  AND seq > :after AND seq <= :last
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
+  AND (:group_name IS NULL OR group_name = :group_name)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
+  AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
+  AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
 ORDER BY seq ASC LIMIT :limit;
 
+-- name: failures
+SELECT document.id, customer.name, document.name, coalesce(due_at, finished_at), substr(error, 1, :characters)
+FROM document INDEXED BY document_clock JOIN customer ON customer.id = document.customer
+WHERE state = 'failed' AND state <> 'waiting'
+  AND coalesce(due_at, finished_at) >= :since AND coalesce(due_at, finished_at) < :until
+ORDER BY coalesce(due_at, finished_at) DESC, document.seq DESC LIMIT :limit;
+
+-- name: ended_between
+SELECT min(seq), max(seq) FROM document INDEXED BY document_clock
+WHERE state IN ('done', 'failed', 'cancelled', 'expired') AND state <> 'waiting'
+  AND coalesce(due_at, finished_at) >= :since AND coalesce(due_at, finished_at) < :until;
+
 -- name: counts
-SELECT state, CASE state WHEN 'waiting' THEN lane END, count(*) FROM document
-WHERE (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+SELECT state, CASE state WHEN 'waiting' THEN lane % 10 END, count(*) FROM document
+WHERE seq BETWEEN :first AND :last
+  AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:owner IS NULL OR customer = :owner)
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
+  AND (:group_name IS NULL OR group_name = :group_name)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
+  AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
+  AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
 GROUP BY 1, 2;
 
 -- name: customers
@@ -70,13 +122,13 @@ ORDER BY name LIMIT :limit;
 SELECT customer, level, sum(n) FROM (
     SELECT customer, level, waiting AS n FROM lane WHERE customer IN (SELECT value ->> 0 FROM json_each(:rows))
     UNION ALL
-    SELECT customer, level, n FROM lane_log WHERE level IS NOT NULL AND customer IN (SELECT value ->> 0 FROM json_each(:rows))
+    SELECT customer, level % 10, n FROM lane_log WHERE level IS NOT NULL AND customer IN (SELECT value ->> 0 FROM json_each(:rows))
 )
 GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY 1, 2;
 
--- name: open_lanes
-SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, unit_time
-FROM lane LEFT JOIN customer_work ON customer_work.customer = lane.customer WHERE scheduled = 1;
+-- name: waiting_lanes
+SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, unit_time
+FROM lane LEFT JOIN customer_work ON customer_work.customer = lane.customer WHERE waiting > 0;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (
@@ -84,6 +136,8 @@ WITH mine AS MATERIALIZED (
 ), scan_start AS MATERIALIZED (
     SELECT coalesce(
         (SELECT scan_from FROM lane WHERE lane.customer = mine.customer AND lane.level = mine.lane),
+        (SELECT scan_from FROM lane_group
+         WHERE lane_group.customer = mine.customer AND lane_group.level + 10 * number = mine.lane),
         (SELECT min(seq) FROM lane_log
          WHERE kind = 'joined' AND lane_log.customer = mine.customer AND lane_log.level = mine.lane),
         9223372036854775807
@@ -96,6 +150,19 @@ SELECT
     + (SELECT count(*) FROM requeued
        WHERE customer = mine.customer AND lane = mine.lane AND seq < min(scan_start.seq, mine.seq))
 FROM mine, scan_start;
+
+-- name: lane_of
+SELECT customer, lane, seq, (
+    EXISTS (
+        SELECT 1 FROM lane
+        WHERE lane.customer = document.customer AND lane.level = document.lane % 10 AND group_turn IS NOT NULL
+    )
+    OR EXISTS (
+        SELECT 1 FROM lane_log
+        WHERE lane_log.customer = document.customer AND lane_log.level % 10 = document.lane % 10 AND lane_log.level > 9
+    )
+)
+FROM document WHERE id = unhex(:id, '-') AND state = 'waiting';
 
 -- name: throughput
 SELECT

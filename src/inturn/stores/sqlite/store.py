@@ -11,7 +11,7 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import StoreError
 from inturn.model import Claim, Receipt
 from inturn.store import AckAndClaim, AckStatus, ClaimRequest, Outcome, Submission, SubmitResult
-from inturn.stores.sql.claim_window import ClaimQueries
+from inturn.stores.sql.claim_types import ClaimQueries
 from inturn.stores.sql.claims import ClaimRun
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.reader import QueueReader
@@ -73,9 +73,10 @@ class SqliteStore(SqlStore):
             return AckAndClaim(self.run_transitions(lambda transitions: transitions.ack(outcomes), now), ())
         if not (outcomes or self._may_find_work or self._anything_to_claim(now)):
             return AckAndClaim((), ())
-        statuses, claimed = self.write(lambda _: self._ack_and_claim(outcomes, request, now))
-        while claimed is None:  # more was due than one transaction processes
-            _, claimed = self.write(lambda _: self._ack_and_claim((), request, now))
+        statuses, make_claims = self.write(lambda _: self._ack_and_claim(outcomes, request, now))
+        while make_claims is None:  # more was due than one transaction processes
+            _, make_claims = self.write(lambda _: self._ack_and_claim((), request, now))
+        claimed = make_claims()
         self._may_find_work = bool(claimed)
         return AckAndClaim(statuses, claimed)
 
@@ -87,14 +88,15 @@ class SqliteStore(SqlStore):
 
     def _ack_and_claim(
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int | None
-    ) -> tuple[tuple[AckStatus, ...], tuple[Claim, ...] | None]:
+    ) -> tuple[tuple[AckStatus, ...], Callable[[], tuple[Claim, ...]] | None]:
+        """Record outcomes and claim. The claims are made of their rows later, without the write lock."""
         transitions = Transitions(self._queries, self._cache, self.time(self._queries, now))
         statuses = transitions.ack(outcomes)
         run = ClaimRun(self._queries, self._cache, request.limit, transitions.lane_log.take())
         run.add_events(transitions.now, transitions.events)
         claimed = run.serve(request, transitions.now)
         rows = run.save()
-        return statuses, None if claimed is None else run.to_claims(claimed, rows)
+        return statuses, None if claimed is None else partial(run.to_claims, claimed, rows)
 
     def wait(self, timeout: float) -> None:
         self._notifier.wait(timeout)

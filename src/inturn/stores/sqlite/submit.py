@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import chain
 from typing import Any, Final
 
 import apsw
@@ -12,7 +12,7 @@ from inturn.model import NewDocument, Receipt
 from inturn.policy.priority import BatchCheckResult
 from inturn.policy.scheduler import Head
 from inturn.store import EventKind, Submission
-from inturn.stores.sql.lane_log import LaneLog
+from inturn.stores.sql.lane_log import LaneLog, lane_number
 from inturn.stores.sql.queries import NewEvent, QueueCache, scalar
 from inturn.stores.sql.submit import LockedCustomer, Submitter, build_receipts, document_columns, repeated_id_error
 from inturn.stores.sqlite.queries import QUERIES, SqliteQueries, pack_ids
@@ -54,16 +54,20 @@ class SqliteSubmitter(Submitter):
         documents: Sequence[NewDocument],
     ) -> None:
         columns = document_columns(documents)
-        columns["level"] = levels = checked.document_levels()
+        columns["level"] = lanes = levels = checked.document_levels()
+        if groups := self.group_numbers(owner, columns["group_name"]):
+            columns["lane"] = lanes = [lane_number(level, group) for level, group in zip(levels, groups, strict=True)]
         try:
             self._insert_rows(owner, first, ids, checked.counter.count + len(levels) - 1, columns)
         except apsw.ConstraintError as error:
             raise repeated_id_error() from error
         delays, costs, lane_log = columns["delay"], columns["cost"], LaneLog()
         waiting = [at for at, delay in enumerate(delays) if not delay] if any(delays) else range(len(levels))
-        for level, run in groupby(waiting, key=levels.__getitem__):
-            several = list(run)
-            lane_log.joined(owner, level, len(several), Head(first + several[0], self._now, costs[several[0]]))
+        positions: dict[int, list[int]] = {}
+        for at in waiting:
+            positions.setdefault(lanes[at], []).append(at)
+        for lane, several in positions.items():
+            lane_log.joined(owner, lane, len(several), Head(first + several[0], self._now, costs[several[0]]))
         lane_log.append_to(self._queries)
 
     def _insert_rows(
@@ -99,5 +103,6 @@ def _insert_statement(shared_columns: tuple[str, ...], row_columns: tuple[str, .
         }
         place = {"seq": f"{common['seq']} + {at}", "count": f"{common['count']} - {at}"}
         known = {**common, **own, **place}
+        known.setdefault("lane", known["level"])  # without groups, a lane's number is its level
         texts.append(_PARAMETER.sub(lambda match: known[match[1]], row))  # noqa: B023 - used at once
     return insert + values + ", ".join(texts)

@@ -43,7 +43,15 @@ COLUMN_CONVERTERS: Final[dict[str, dict[str, tuple[Converter, Converter]]]] = {
     "event": {"documents": _IDS_CONVERTERS},
 }
 """Columns that are stored in another form than they are transferred in: how they are read, and written."""
-TABLES_NOT_COPIED: Final = {"closed", "queue_state", "requeued", "worker"}
+TABLES_NOT_COPIED: Final = {
+    "closed",
+    "queue_state",
+    "requeued",
+    "search_chunk",
+    "search_progress",
+    "search_term",
+    "worker",
+}
 """Tables that are not transferred row by row: workers report for themselves, the others are made from the rest."""
 COLUMNS_NOT_COPIED: Final = {"scan_from", "old_result"}
 """In a loaded queue every waiting document counts as requeued, so that no lane has a scan position."""

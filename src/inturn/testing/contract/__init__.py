@@ -35,10 +35,15 @@ pytest.register_assert_rewrite(
     "inturn.testing.contract.checks",
     "inturn.testing.contract.claims",
     "inturn.testing.contract.events",
+    "inturn.testing.contract.failures",
+    "inturn.testing.contract.forecasts",
+    "inturn.testing.contract.groups",
+    "inturn.testing.contract.history",
     "inturn.testing.contract.maintenance",
     "inturn.testing.contract.operations",
     "inturn.testing.contract.outcomes",
     "inturn.testing.contract.queries",
+    "inturn.testing.contract.search",
     "inturn.testing.contract.settings",
     "inturn.testing.contract.shares",
     "inturn.testing.contract.state_machine",
@@ -54,10 +59,15 @@ from inturn.testing.contract import (  # noqa: E402 - after the rewrite is regis
     checks,
     claims,
     events,
+    failures,
+    forecasts,
+    groups,
+    history,
     maintenance,
     operations,
     outcomes,
     queries,
+    search,
     settings,
     shares,
     submissions,
@@ -82,8 +92,10 @@ class StoreContract(StoreSuite):
     TestClaim = claims.TestClaim
     TestCharges = shares.TestCharges
     TestShares = shares.TestShares
+    TestGroups = groups.TestGroups
     TestHeartbeat = workers.TestHeartbeat
     TestWorkers = workers.TestWorkers
+    TestPauseWorker = workers.TestPauseWorker
     TestCancel = operations.TestCancel
     TestRetry = operations.TestRetry
     TestExpedite = operations.TestExpedite
@@ -95,6 +107,10 @@ class StoreContract(StoreSuite):
     TestDocuments = queries.TestDocuments
     TestCustomers = queries.TestCustomers
     TestReading = queries.TestReading
+    TestFailures = failures.TestFailures
+    TestForecasts = forecasts.TestForecasts
+    TestSearch = search.TestSearch
+    TestIndexDocuments = search.TestIndexDocuments
     TestWait = queries.TestWait
     TestEvents = events.TestEvents
     TestAudit = events.TestAudit
@@ -102,5 +118,6 @@ class StoreContract(StoreSuite):
     TestPrune = maintenance.TestPrune
     TestRecount = maintenance.TestRecount
     TestMaintenanceRecord = maintenance.TestMaintenanceRecord
+    TestHistory = history.TestHistory
     TestBackup = backup.TestBackup
     TestApiKeys = api_keys.TestApiKeys

@@ -1,7 +1,7 @@
 """Events and the audit log."""
 
 from inturn.model import seconds
-from inturn.store import Event, EventKind
+from inturn.store import Event, EventKind, TimeRange
 from inturn.testing.contract.harness import ANNA, START, StoreHarness, guarantee
 
 
@@ -59,6 +59,20 @@ class TestAudit:
         assert harness.store.audit(limit=10, before=newest.number, customer="acme") == (oldest,)
         assert harness.store.audit(limit=10, before=oldest.number, customer="acme") == ()
         assert harness.store.audit(limit=10, customer="unknown") == ()
+
+    @guarantee("S42")
+    def test_filters_by_time(self, harness: StoreHarness) -> None:
+        for _ in range(3):
+            harness.queue.pause(ANNA, "acme")
+            harness.queue.resume(ANNA, "acme")
+            harness.advance(10)
+        within = TimeRange(START + seconds(10), START + seconds(20))
+        for customer in (None, "acme"):
+            newest, oldest = harness.store.audit(limit=10, within=within, customer=customer)
+            assert newest.at == oldest.at == START + seconds(10)
+            assert harness.store.audit(limit=1, within=within, customer=customer) == (newest,)
+        assert len(harness.store.audit(limit=10, within=TimeRange(since=within.since))) == 4
+        assert len(harness.store.audit(limit=10, within=TimeRange(until=within.since))) == 2
 
     @guarantee("S42")
     def test_lists_events_with_an_operator_newest_first(self, harness: StoreHarness) -> None:

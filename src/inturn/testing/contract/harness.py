@@ -11,7 +11,7 @@ from inturn.counters import Counters, StoreCounters
 from inturn.model import Claim, Document, DocumentState, NewDocument, Receipt, seconds
 from inturn.policy import Policy, PriorityPolicy
 from inturn.queue import Queue
-from inturn.store import AckStatus, DocumentFilter, Operator, Outcome, OutcomeKind, Store
+from inturn.store import AckStatus, DocumentFilter, Operator, Outcome, OutcomeKind, Store, TimeRange
 
 START: Final = seconds(1_700_000_000)
 ANNA: Final = Operator("anna", "because the test says so")
@@ -72,6 +72,10 @@ class StoreHarness:
         """Record one outcome; return its status."""
         outcome = Outcome(claimed.document.id, claimed.fence, kind, **fields)
         return self.store.ack_and_claim([outcome], None).statuses[0]
+
+    def in_range(self, since: int, until: int) -> DocumentFilter:
+        """Return the filter of documents submitted in a range."""
+        return DocumentFilter(submitted=TimeRange(since, until))
 
     def state(self, id: str) -> DocumentState:
         return self.store.document(id).state

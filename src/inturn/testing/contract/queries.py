@@ -6,7 +6,17 @@ import pytest
 
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.model import DocumentState, NewDocument, ResultFile, seconds
-from inturn.store import CustomerFilter, DocumentFilter, DocumentSort, EventKind, OutcomeKind, Work
+from inturn.store import (
+    CustomerFilter,
+    CustomerSummary,
+    DocumentFilter,
+    DocumentSort,
+    DocumentTime,
+    EventKind,
+    OutcomeKind,
+    TimeRange,
+    Work,
+)
 from inturn.testing.contract.harness import ANNA, LEASE, START, UNKNOWN_ID, StoreHarness, guarantee
 
 WAITING, RUNNING, DONE = DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DONE
@@ -93,6 +103,52 @@ class TestDocuments:
         assert names(DocumentFilter(text="'; --")) == []
         assert names(DocumentFilter(customer="unknown")) == []
 
+    @guarantee("S57")
+    def test_lists_and_counts_what_was_submitted_in_a_range(self, harness: StoreHarness) -> None:
+        ids: list[str] = []
+        for customer in ("acme", "beta", "acme", "beta", "acme"):
+            ids.append(harness.submit_one(customer, group="team" if len(ids) == 2 else None))
+            harness.advance(10)
+        where = DocumentFilter(submitted=TimeRange(START + seconds(10), START + seconds(40)))
+        assert _ids(harness, where) == [ids[3], ids[2], ids[1]]
+        assert _ids(harness, where, DocumentSort.OLDEST) == [ids[1], ids[2], ids[3]]
+        assert _ids(harness, where._replace(customer="beta")) == [ids[3], ids[1]]
+        assert harness.store.counts(where).states == {WAITING: 3}
+        harness.queue.cancel(ids[2], ANNA)
+        harness.queue.retry(ids[2], ANNA)  # it is the newest now, but keeps the time of its submission
+        assert _ids(harness, where) == [ids[2], ids[3], ids[1]]
+        assert _ids(harness, DocumentFilter(submitted=TimeRange(since=START + seconds(40)))) == [ids[4]]
+        assert _ids(harness, DocumentFilter(submitted=TimeRange(until=START + seconds(10)))) == [ids[0]]
+        assert _ids(harness, DocumentFilter(submitted=TimeRange(until=START))) == []
+
+    @guarantee("S57")
+    def test_lists_and_counts_what_ended_in_a_range(self, harness: StoreHarness) -> None:
+        ids = [harness.submit_one(customer) for customer in ("acme", "beta", "acme", "beta")]
+        for n, claimed in enumerate(harness.claim(4)):
+            harness.advance(10)
+            if n % 2 == 0:
+                harness.queue.fail(claimed, "no", final=True)
+            else:
+                harness.queue.finish(claimed)
+        ended = [document.id for document in sorted(map(harness.document, ids), key=lambda one: one.finished_at or 0)]
+        where = DocumentFilter(ended=TimeRange(START + seconds(20), START + seconds(40)))
+        assert sorted(_ids(harness, where)) == sorted(ended[1:3])
+        assert sorted(_ids(harness, where, DocumentSort.OLDEST)) == sorted(ended[1:3])
+        failed = where._replace(states=frozenset({DocumentState.FAILED}))
+        assert _ids(harness, failed) == [ended[2]]
+        assert harness.store.counts(failed).states == {DocumentState.FAILED: 1}
+        owner = harness.document(ended[2]).customer
+        assert _ids(harness, failed._replace(customer=owner)) == [ended[2]]
+        assert _ids(harness, DocumentFilter(ended=TimeRange(until=START))) == []
+        assert harness.store.counts(DocumentFilter(ended=TimeRange(until=START))) == ({}, {})
+        harness.queue.retry(ended[2], ANNA)
+        assert _ids(harness, where) == [ended[1]]
+
+    @guarantee("S57")
+    def test_refuses_a_range_that_ends_before_it_begins(self) -> None:
+        with pytest.raises(InvalidInputError, match="since must be before until"):
+            DocumentFilter().within(DocumentTime.ENDED, 5, 5)
+
     @guarantee("S23")
     def test_refuses_an_invalid_cursor(self, harness: StoreHarness) -> None:
         with pytest.raises(InvalidInputError, match="cursor"):
@@ -103,8 +159,35 @@ class TestDocuments:
             harness.queue.documents(limit=0)
 
 
+def _ids(harness: StoreHarness, where: DocumentFilter, sort: DocumentSort = DocumentSort.NEWEST) -> list[str]:
+    return [document.id for document in harness.queue.documents(where, sort=sort).items]
+
+
 class TestCustomers:
     """Test `Store.customers`."""
+
+    @guarantee("S65")
+    def test_summaries_have_the_figures_of_the_customers(self, harness: StoreHarness) -> None:
+        assert harness.store.customer_summaries() == ()
+        for name, n in (("b", 3), ("a", 1), ("c", 2)):
+            harness.submit(name, n)
+        harness.claim(2)
+        harness.submit("b", 2)
+        harness.store.check("only checked", 3)
+        harness.queue.change_customer("c", ANNA, display_name="Ç", paused=True)
+        customers = harness.store.customers(CustomerFilter(), limit=10).items
+        assert harness.store.customer_summaries() == tuple(
+            CustomerSummary(
+                customer.name,
+                customer.settings.display_name,
+                customer.count,
+                customer.updated_at,
+                customer.settings.paused,
+                customer.waiting,
+                customer.running,
+            )
+            for customer in customers
+        )
 
     @guarantee("S23")
     def test_lists_by_name_in_pages(self, harness: StoreHarness) -> None:

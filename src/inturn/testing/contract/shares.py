@@ -247,12 +247,15 @@ class TestShares:
         flood_beside_another(harness)
         assert harness.claim_customers(20).count("flood") == 20
 
-    @guarantee("S55")
-    def test_slots_of_silent_and_stopping_workers_do_not_count(self, harness: StoreHarness) -> None:
+    @guarantee("S55", "S62")
+    def test_slots_of_silent_stopping_and_paused_workers_do_not_count(self, harness: StoreHarness) -> None:
         report_slots(harness, 100, name="silent")
         report_slots(harness, 100, name="stopping", stopping=True)
         harness.advance(31)
         report_slots(harness, 8)
+        report_slots(harness, 100, name="paused")
+        harness.store.pause_worker("paused", ANNA)
+        report_slots(harness, 100, name="paused")
         flood_beside_another(harness)
         assert harness.claim_customers(20).count("flood") == 7
 

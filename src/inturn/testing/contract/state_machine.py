@@ -4,6 +4,7 @@ After each step it compares documents, customers, lanes, counters, events, deadl
 """
 
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,10 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from inturn.clock import ManualClock
 from inturn.errors import InturnError, NotFoundError
-from inturn.model import Document, NewDocument, RateLimit, WorkerReport, seconds
+from inturn.model import Document, DocumentState, NewDocument, RateLimit, WorkerReport, seconds
 from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.policy.history import HistorySpan
 from inturn.queue import Queue
 from inturn.store import (
+    MAX_SEQ,
     Attempt,
     ClaimRequest,
     CustomerFilter,
@@ -25,6 +28,7 @@ from inturn.store import (
     Store,
     Work,
 )
+from inturn.store_history import HistoryScope
 from inturn.stores import open_store
 from inturn.testing.contract.harness import ANNA, LEASE, START
 
@@ -32,6 +36,8 @@ CLOCK_JUMP = seconds(400 * 86_400)
 CUSTOMERS = st.sampled_from(["a", "b", "c", "d"])
 IDEMPOTENCY_KEYS = st.none() | st.sampled_from(["k1", "k2"])
 INDEXES = st.integers(0, 10**6)
+GROUPS = st.sampled_from([(None,), (None,), ("g",), ("h", "i"), ("g", None, "h")])
+"""The groups of the documents of one call, repeated."""
 UNKNOWN_ID = "00000000-0000-7000-9000-000000000000"
 NO_OPS = ("prune", "cancel", "heartbeat", "submit again", "outcome again")
 CALLS = ("submit", "claim", "claim", *OutcomeKind, *NO_OPS)
@@ -127,6 +133,7 @@ class StoreStateMachine(RuleBasedStateMachine):
         delay=st.sampled_from([0, 0, 0, seconds(3)]),
         start_in=st.sampled_from([None, None, seconds(10)]),
         attempts=st.integers(1, 3),
+        groups=GROUPS,
     )
     def submit(  # noqa: PLR0913, PLR0917 - drawn by Hypothesis
         self,
@@ -138,10 +145,12 @@ class StoreStateMachine(RuleBasedStateMachine):
         start_in: int | None,
         attempts: int,
         pages: int | None = None,
+        groups: tuple[str | None, ...] = (None,),
     ) -> None:
         start_by = None if start_in is None else self.clock.now() + start_in
         document = NewDocument("x", cost=cost, pages=pages, delay=delay, start_by=start_by, max_attempts=attempts)
-        answer = self.on_both(lambda which: self.queues[which].submit(customer, [document] * n, key=key))
+        documents = [document._replace(group=group) for group, _ in zip(cycle(groups), range(n), strict=False)]
+        answer = self.on_both(lambda which: self.queues[which].submit(customer, documents, key=key))
         if not isinstance(answer[0], type):
             self.ids += [receipt.id for receipt in answer if receipt.id not in self.ids]
 
@@ -231,7 +240,8 @@ class StoreStateMachine(RuleBasedStateMachine):
         for opening, call, pick in calls:
             self.stores[0].use(opening)  # type: ignore[attr-defined]  # see the precondition
             if call == "submit":
-                self.submit("abcd"[pick % 4], 1 + pick % 3, None, 1.0, 0, None, 3)
+                groups = (("g", None), ("h",))[pick % 2]
+                self.submit("abcd"[pick % 4], 1 + pick % 3, None, 1.0, 0, None, 3, groups=groups)
             elif call == "claim":
                 self._ack_and_claim([], 1 + pick % 2)
             elif call in NO_OPS:
@@ -276,6 +286,7 @@ class StoreStateMachine(RuleBasedStateMachine):
         """Compare virtual times, the overdue slot and deadlines, and recount."""
         self.on_both(lambda which: self.stores[which].scheduler_snapshot())
         self.on_both(self._work)
+        self.on_both(self._places)
         assert self.on_both(lambda which: self.stores[which].recount(repair=False)) == ()
         self.on_both(lambda which: self.stores[which].next_due())  # after the recount, which applies new settings
         self.on_both(lambda which: self.stores[which].paused())
@@ -286,6 +297,22 @@ class StoreStateMachine(RuleBasedStateMachine):
         now = self.clock.now()
         ended, running = self.stores[which].work_between(now - seconds(60), now)
         return ended, [claim._replace(fence=0) for claim in running]
+
+    def _places(self, which: int) -> list[int]:
+        """Return the documents ahead of the newest ones that wait, in their lanes."""
+        where = DocumentFilter(states=frozenset({DocumentState.WAITING}), customer="a")
+        waiting = self.stores[which].documents(where, limit=4).items
+        return [self.stores[which].ahead_in_lane(document.id) for document in waiting]
+
+    @rule(limit=st.sampled_from([1, 3, 1_000]))
+    def fold_history(self, limit: int) -> None:
+        self.on_both(lambda which: self.stores[which].history.fold(limit=limit))
+        self.on_both(self._history)
+
+    def _history(self, which: int) -> Any:
+        history = self.stores[which].history
+        spans = [(span, scope) for span in HistorySpan for scope in HistoryScope]
+        return history.cursor(), [history.rows(*key, 0, MAX_SEQ) for key in spans]
 
     def teardown(self) -> None:
         """Compare all attempts, then claim everything and compare the order."""

@@ -1,7 +1,10 @@
-"""Heartbeats and worker reports."""
+"""Heartbeats, worker reports and paused workers."""
 
-from inturn.model import Claim, Progress, WorkerReport, seconds
-from inturn.store import LeaseStatus, SweepResult
+import pytest
+
+from inturn.errors import NotFoundError
+from inturn.model import Claim, DocumentState, Progress, WorkerPause, WorkerReport, seconds
+from inturn.store import ClaimRequest, EventKind, LeaseStatus, Operator, SweepResult
 from inturn.testing.contract.harness import ANNA, LEASE, START, StoreHarness, guarantee
 from inturn.testing.contract.sweep import YEAR_SECONDS
 
@@ -73,7 +76,7 @@ class TestWorkers:
     @guarantee("S35")
     def test_reports_are_stored_until_a_worker_stops_or_is_silent_for_a_day(self, harness: StoreHarness) -> None:
         busy = WorkerReport("b", "host", 7, 2, 1, "extract", START, progress={"x": Progress(1, 4)}, at_work={"x": 5})
-        other = busy._replace(name="a", at_work=None)
+        other = busy._replace(name="a", at_work=None, version="1.2.3")
         for report in (busy._replace(busy=0, at_work={"y": 1}), busy, other, busy._replace(name="c")):
             harness.store.record_worker(report)
         harness.store.forget_worker("c")
@@ -84,3 +87,74 @@ class TestWorkers:
         harness.advance(1)
         harness.store.sweep()
         assert [worker.report.name for worker in harness.store.workers()] == ["b"]
+
+
+BEN = Operator("ben", "it has new memory")
+
+
+class TestPauseWorker:
+    """Test `Store.pause_worker` and `Store.resume_worker`."""
+
+    @guarantee("S62")
+    def test_a_paused_worker_finishes_and_claims_nothing_more(self, harness: StoreHarness) -> None:
+        report(harness, "worker")
+        report(harness, "other")
+        harness.submit("acme", 3)
+        held = harness.claim_one()
+        harness.store.pause_worker("worker", ANNA)
+        assert harness.claim(5) == ()
+        assert harness.queue.heartbeat([held], lease=LEASE) == (LeaseStatus.HELD,)
+        answer = harness.store.ack_and_claim([harness.queue.done(held)], ClaimRequest("worker", 5, LEASE))
+        assert (harness.state(held.document.id), answer.claimed) == (DocumentState.DONE, ())
+        assert len(harness.claim(5, worker="other")) == 2
+        harness.store.resume_worker("worker", BEN)
+        harness.submit_one("acme")
+        assert len(harness.claim(5)) == 1
+
+    @guarantee("S62")
+    def test_its_claim_still_processes_what_is_due(self, harness: StoreHarness) -> None:
+        report(harness, "worker")
+        lost = harness.submit_one("acme")
+        harness.claim_one()
+        harness.store.pause_worker("worker", ANNA)
+        harness.advance(61)
+        assert harness.claim() == ()
+        assert harness.state(lost) is DocumentState.WAITING
+
+    @guarantee("S62")
+    def test_says_who_paused_it_and_why_and_writes_events(self, harness: StoreHarness) -> None:
+        report(harness, "worker")
+        harness.advance(5)
+        harness.store.pause_worker("worker", ANNA)
+        (worker,) = harness.store.workers()
+        assert (worker.paused, worker.open_slots) == (WorkerPause(*ANNA, harness.clock.now()), 0)
+        harness.store.resume_worker("worker", BEN)
+        assert harness.store.workers()[0].paused is None
+        resumed, paused = harness.store.audit(limit=2)
+        assert (paused.kind, paused.operator, paused.detail) == (EventKind.WORKER_PAUSED, ANNA, {"worker": "worker"})
+        assert (resumed.kind, resumed.operator, resumed.detail) == (EventKind.WORKER_RESUMED, BEN, {"worker": "worker"})
+
+    @guarantee("S63")
+    def test_a_new_process_of_the_same_name_is_not_paused(self, harness: StoreHarness) -> None:
+        report(harness, "worker")
+        harness.store.pause_worker("worker", ANNA)
+        report(harness, "worker")
+        assert harness.store.workers()[0].paused is not None
+        report(harness, "worker", started_at=START + 1)
+        assert harness.store.workers()[0].paused is None
+        harness.submit_one("acme")
+        assert len(harness.claim()) == 1
+
+    @guarantee("S62")
+    def test_a_worker_that_does_not_report_cannot_be_paused(self, harness: StoreHarness) -> None:
+        report(harness, "worker")
+        harness.store.forget_worker("worker")
+        for call in (harness.store.pause_worker, harness.store.resume_worker):
+            with pytest.raises(NotFoundError, match="no worker 'worker'"):
+                call("worker", ANNA)
+        assert harness.store.audit(limit=1) == ()
+
+
+def report(harness: StoreHarness, name: str, *, started_at: int = START) -> None:
+    """Report a worker of this name."""
+    harness.store.record_worker(WorkerReport(name, "host", 7, 2, 0, "extract", started_at))

@@ -1,0 +1,127 @@
+"""What a transaction that writes lanes reads first and writes last, and the queries that do it."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from inturn.stores.sql.deadlines import Deadlines
+from inturn.stores.sql.lane_groups import GroupWrites
+from inturn.stores.sql.lane_log import LaneChange
+from inturn.stores.sql.lanes import TableLane
+from inturn.stores.sql.queries import NewEvent, Queries
+from inturn.stores.sql.rows import Row
+
+
+class QueueState(NamedTuple):
+    """The queue's own rows, as a claim finds them."""
+
+    policy: int
+    ordered: str
+    """The order in which the rows of lanes are sorted."""
+    scheduler_state: str
+    fence: int
+    """The last fence given."""
+    paused_by: str | None
+    has_limits: bool
+    """Whether any customer has settings of its own."""
+    now: int
+    """The store's time."""
+    deadlines: Deadlines
+    worker_slots: Sequence[tuple[int, int]]
+    """When each worker reported, and its slots that take documents."""
+    paused_workers: frozenset[str]
+
+    def is_paused(self, worker: str) -> bool:
+        """Return whether a worker may claim nothing: the queue is paused, or the worker itself."""
+        return self.paused_by is not None or worker in self.paused_workers
+
+
+def worker_states(rows: Iterable[tuple[int, int, str | None]]) -> tuple[list[tuple[int, int]], frozenset[str]]:
+    """Return `worker_slots` and `paused_workers` from rows of time, slots and, if it is paused, the name."""
+    slots, paused = [], set()
+    for seen_at, open_slots, name in rows:
+        slots.append((seen_at, open_slots if name is None else 0))
+        if name is not None:
+            paused.add(name)
+    return slots, frozenset(paused)
+
+
+class ClaimedRow(NamedTuple):
+    """A document that a claim takes."""
+
+    owner: int
+    lane: int
+    seq: int
+    fence: int
+    now: int
+    until: int
+    worker: str
+    charged: int | None
+
+
+class StartedEvent(NamedTuple):
+    """The event of one claim: its documents are those with these fences, in this order, of these customers."""
+
+    now: int
+    customers: Sequence[str]
+    first_fence: int
+
+
+class ClaimWrite(NamedTuple):
+    """Everything that a transaction which writes lanes leaves behind."""
+
+    lanes: Sequence[tuple[Row, tuple[int, int], TableLane]]
+    """New rows of lanes, the columns that sort them, and the lane, whose old row they replace."""
+    spent_lanes: Sequence[TableLane]
+    """Lanes whose rows are deleted."""
+    groups: GroupWrites
+    limits: Sequence[Row]
+    work: Sequence[tuple[Row, int | None]]
+    """New rows of customers' work, and the version of the row that each replaces."""
+    ordered: str
+    scheduler_state: str
+    deadlines: Deadlines
+    fence: int
+    has_changes: bool
+    """Whether lanes, limits or the scheduler's state changed, or the lane log was applied."""
+    claimed: Sequence[ClaimedRow]
+    started: Sequence[StartedEvent]
+    events: Sequence[tuple[int, NewEvent]]
+    """Other events, with their times."""
+
+
+class LaneQueries(Queries, Protocol):
+    """Queries of a transaction that reads lanes."""
+
+    def read_queue(self) -> QueueState:
+        """Return the queue's rows."""
+        ...
+
+    def read_lane_log(self) -> list[LaneChange]:
+        """Return the changes that no claim has applied yet, in order."""
+        ...
+
+
+class ClaimQueries(LaneQueries, Protocol):
+    """Queries of a transaction that holds the queue's claim lock."""
+
+    def take_lane_log(self, *, whole: bool = False) -> list[LaneChange]:
+        """Take the changes that no claim has applied yet out of the lane log, in order.
+
+        With `whole`, look at every row, not only at those behind the last claim.
+        """
+        ...
+
+    def logged_lanes(self) -> list[Row]:
+        """Return rows of lanes that the lane log names, if the store has read any with it."""
+        ...
+
+    def first_lanes(self) -> list[Row]:
+        """Return rows for `ClaimWindow.add_first_lanes`, if the store has read any with the queue's rows."""
+        ...
+
+    def save_claim(self, claim: ClaimWrite, *, is_last: bool) -> list[Row]:
+        """Write all of it; return the rows of the documents that this session has claimed for itself.
+
+        `is_last`: no statement follows in this transaction, so that it may be committed in the same trip.
+        """
+        ...
