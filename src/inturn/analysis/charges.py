@@ -38,3 +38,12 @@ class ChargeUnit(StrEnum):
             costs = CostPolicy(bytes_per_page=costs.bytes_per_page)
         charge = Charge.TIME if self is ChargeUnit.TIME else Charge.COST
         return replace(policy, turns=replace(policy.turns, charge=charge), costs=costs)
+
+
+def with_sharing(policy: Policy, charge: str | None, max_share: float | None) -> Policy:
+    """Return the policy with another charge unit and another share cap; None leaves them as they are."""
+    if charge is not None:
+        policy = ChargeUnit.parse("charge", charge).apply_to(policy)
+    if max_share is not None:
+        policy = replace(policy, turns=replace(policy.turns, max_share=max_share))
+    return policy

@@ -7,6 +7,7 @@ pace is taken from when documents really ended, and the answer is compared with 
 from array import array
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterator
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -14,10 +15,11 @@ from inturn.analysis.engine import Simulation, simulated_id
 from inturn.analysis.history import History, ProgressCallback
 from inturn.analysis.replay import UNCHANGED_PLAN, replay
 from inturn.insights import MIN_FINISHES, THROUGHPUT_WINDOW, Span, expected_start, observed_window, open_lanes
-from inturn.insights.forecast import RecentArrivals, Speed, arrival_rates, start_times_from_arrivals
-from inturn.insights.reader import forecast_target
+from inturn.insights.forecast import RecentArrivals, Speed, arrival_rates, expected_wait, start_times_from_arrivals
+from inturn.insights.lanes_ahead import forecast_target
 from inturn.model import SECOND
 from inturn.policy import Order
+from inturn.policy.forecasts import MAX_OUTCOMES, Forecast, ForecastOutcome
 from inturn.policy.position import classic_ahead, fair_ahead
 from inturn.queue_reader import QueueReader
 
@@ -79,6 +81,8 @@ class HistoryView:
 
     def __init__(self, history: History) -> None:
         self._arrivals = history.arrivals
+        self._waits = history.waits
+        self._forecasts: list[tuple[Forecast, int | None]] = []
         self._arrived_at = array("q", (arrival.at for arrival in history.arrivals))
         self._recorded_since = history.policies[0][0] if history.policies else history.arrivals[0].at
         waits = zip(self._arrived_at, history.waits, strict=True)
@@ -97,6 +101,22 @@ class HistoryView:
                 item = observed_window(over, self._recorded_since, now) / finished
                 return Speed(item, item, is_loaded=False)
         return None
+
+    def add_forecast(self, forecast: Forecast, number: int) -> None:
+        """Remember a forecast: later ones learn from it once its document has started."""
+        self._forecasts.append((forecast, self._waits[number]))
+
+    def outcomes(self, now: int) -> Iterator[ForecastOutcome]:
+        """Yield the outcomes that were known at a time."""
+        for forecast, wait in self._forecasts[-MAX_OUTCOMES:]:
+            if wait is not None and forecast.at + wait <= now:
+                yield ForecastOutcome(forecast, wait, is_held=True)
+
+    def still_waiting(self, now: int) -> Iterator[Forecast]:
+        """Yield the forecasts whose documents still waited at a time."""
+        return (
+            forecast for forecast, wait in self._forecasts[-MAX_OUTCOMES:] if wait is None or forecast.at + wait > now
+        )
 
     def recent_arrivals(self, now: int) -> RecentArrivals:
         """Who brought how many."""
@@ -126,7 +146,10 @@ def _forecast(queue: QueueReader, number: int, history: HistoryView, now: int) -
         before = classic_ahead(lines, place, ahead, document.seq)
     mine = forecast_target(document, standings)
     rates = arrival_rates(mine, history.recent_arrivals(now), queue.policy().policy.priority.thresholds)
-    return expected_start(before, mine, speed, rates, now)
+    forecast = Forecast(now, expected_wait(before, mine, speed, rates), document.lane_level)
+    span = expected_start(forecast, speed, history.outcomes(now), history.still_waiting(now))
+    history.add_forecast(forecast, number)
+    return span
 
 
 def _score(history: History, spans: dict[int, Span | None]) -> ForecastAccuracy:

@@ -1,32 +1,28 @@
 """Jobs that screens request: bounded, with progress, cancelled by an exception from the progress callback.
 
-`run_job(request, emit)` runs one of these; `python -m inturn.analysis.job_process` does so in a process of its own.
+`run_job(request, emit)` runs one of these:
 
-    {"kind": "policy",   "store": URL, "policy": {…}, "since": µs, "most": n}                  -> {"comparison": {…}}
-    {"kind": "replay",   "store": URL, "plan": {…}, "since": µs, "until": µs, "most": n}       -> {"comparison": {…}}
-    {"kind": "judge",    "store": URL, "version": n or null, "now": µs, "most": n}             -> {"judgement": {…}}
-    {"kind": "advise",   "store": URL, "goal": "…", "since": µs, "most": n}                    -> {"advice": {…}}
-    {"kind": "scenario", "scenario": name or TOML, "orders": ["fair", …], "seed": n, "most": n} -> {"reports": [{…}]}
+    {"kind": "policy", "store": URL, "policy": {…}, "since": µs, "most": n}            -> {"comparison": {…}}
+    {"kind": "replay", "store": URL, "plan": {…}, "since": µs, "until": µs, "most": n} -> {"comparison": {…}}
+    {"kind": "judge",  "store": URL, "version": n or null, "now": µs, "most": n}       -> {"judgement": {…}}
 
-A plan is `{"policy": {…}, "order": "classic", "workers": n, "settings": {customer: {"weight": 2}}}`; each may be left
-out. An order without a policy is that of the policy in force. `longest` is the number of seconds that the job may take.
+A plan is `{"order": "classic", "charge": "documents", "max_share": 0.5, "workers": n}`; each may be left out. The rest
+of its policy is the one in force. `longest` is the number of seconds that the job may take.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Final
 
-from inturn.analysis.advice import advise
+from inturn.analysis.charges import with_sharing
 from inturn.analysis.compare import Comparison, compare, rounded
-from inturn.analysis.engine import Discipline, simulate_scenario
-from inturn.analysis.goals import DEFAULT_GOAL, parse_goal
-from inturn.analysis.history import WARMUP_DURATION, History, ProgressCallback, read_history
-from inturn.analysis.metrics import build_report
+from inturn.analysis.engine import Discipline
+from inturn.analysis.history import WARMUP_DURATION, History, ProgressCallback
+from inturn.analysis.history_reader import read_history
 from inturn.analysis.policy_evaluation import evaluate_policy
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan
-from inturn.analysis.scenario import Scenario, built_in_scenarios, parse_scenario
 from inturn.errors import InvalidInputError
 from inturn.policy import Policy
 from inturn.queue import Queue
@@ -64,9 +60,6 @@ def run_job(request: Mapping[str, Any], send: Send, queue: QueueReader | None = 
         if total:
             send({"done": done, "total": total})
 
-    if kind == "scenario":
-        send(_run_scenario(request, progress))
-        return
     with _borrowed_queue(request, queue) as opened:
         send(_JOBS[kind](request, opened, progress))
 
@@ -96,12 +89,8 @@ def _run_policy(request: Mapping[str, Any], queue: QueueReader, progress: Progre
 
 
 def _run_replay(request: Mapping[str, Any], queue: QueueReader, progress: ProgressCallback) -> dict[str, Any]:
-    stored = request.get("plan") or {}
-    policy = None if stored.get("policy") is None else Policy.from_dict(stored["policy"])
-    if stored.get("order") is not None:
-        (play,) = _parse_disciplines([stored["order"]])
-        policy = play.apply_to(policy or queue.policy().policy)
-    proposed = Plan(policy, stored.get("workers"), stored.get("settings") or {})
+    plan = request.get("plan") or {}
+    proposed = Plan(_planned_policy(plan, queue), plan.get("workers"))
     comparison = compare(
         _read_history(request, queue, progress),
         UNCHANGED_PLAN,
@@ -109,6 +98,15 @@ def _run_replay(request: Mapping[str, Any], queue: QueueReader, progress: Progre
         progress,
     )
     return {"comparison": _with_customers(comparison)}
+
+
+def _planned_policy(plan: Mapping[str, Any], queue: QueueReader) -> Policy | None:
+    """Return the policy in force with a plan's changes; None if it changes nothing of it."""
+    order, charge, max_share = (plan.get(name) for name in ("order", "charge", "max_share"))
+    if order is None and charge is None and max_share is None:
+        return None
+    policy = with_sharing(queue.policy().policy, charge, max_share)
+    return policy if order is None else Discipline(order).apply_to(policy)
 
 
 def _with_customers(comparison: Comparison) -> dict[str, Any]:
@@ -128,51 +126,8 @@ def _run_evaluation(request: Mapping[str, Any], queue: QueueReader, progress: Pr
     return {"judgement": policy_evaluation.to_dict()}
 
 
-def _run_advice(request: Mapping[str, Any], queue: QueueReader, progress: ProgressCallback) -> dict[str, Any]:
-    goal = parse_goal(request.get("goal") or DEFAULT_GOAL)
-    return {
-        "advice": advise(_read_history(request, queue, progress), Plan(queue.policy().policy), goal, progress).to_dict()
-    }
-
-
-def _run_scenario(request: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
-    scenario = _find_scenario(request["scenario"])
-    if request.get("seed") is not None:
-        scenario = replace(scenario, seed=request["seed"])
-    plays = _parse_disciplines(request.get("orders") or Discipline)
-    result = []
-    for number, play in enumerate(plays):
-
-        def report_progress(done: int, total: int, before: int = number) -> None:
-            progress(before * total + done, len(plays) * total)
-
-        result.append(
-            build_report(
-                simulate_scenario(
-                    scenario, play, progress=report_progress, max_documents=request.get("most", DEFAULT_MAX_DOCUMENTS)
-                )
-            ).to_dict()
-        )
-    return {"reports": result}
-
-
-def _parse_disciplines(orders: Iterable[str]) -> list[Discipline]:
-    unknown = set(orders) - set(Discipline)
-    if unknown:
-        raise InvalidInputError(f"an order is one of {', '.join(Discipline)}, not {', '.join(sorted(unknown))}")
-    return [Discipline(order) for order in orders]
-
-
-def _find_scenario(text: str) -> Scenario:
-    """A built-in scenario by its name, or one written as TOML; never a file of this machine."""
-    known = built_in_scenarios()
-    return known[text] if text in known else parse_scenario("scenario", text)
-
-
 _JOBS: Final[Mapping[str, Callable[[Mapping[str, Any], QueueReader, ProgressCallback], dict[str, Any]]]] = {
     "policy": _run_policy,
     "replay": _run_replay,
     "judge": _run_evaluation,
-    "advise": _run_advice,
-    "scenario": lambda asked, _, progress: _run_scenario(asked, progress),
 }

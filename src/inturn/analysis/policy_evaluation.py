@@ -5,7 +5,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from inturn.analysis.compare import MIN_CHANGE_SECONDS, Comparison, Waits, compare, rounded
-from inturn.analysis.history import DAY, SIZE_GROUPS, WARMUP_DURATION, ProgressCallback, read_history
+from inturn.analysis.history import DAY, SIZE_GROUPS, WARMUP_DURATION, ProgressCallback
+from inturn.analysis.history_reader import read_history
 from inturn.analysis.replay import Plan
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.queue_reader import QueueReader

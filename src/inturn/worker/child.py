@@ -4,7 +4,6 @@ Started as `python -m inturn.worker.child N SPEC`: descriptor N is its end of th
 blobs. Contents come in as open files, and the files of a result are left in a folder for the worker.
 """
 
-import asyncio
 import contextlib
 import gc
 import io
@@ -19,11 +18,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InturnError
@@ -43,6 +41,9 @@ from inturn.worker.invoke import (
     load_processor,
     write_files,
 )
+
+if TYPE_CHECKING:
+    import asyncio
 
 STDERR_FD: Final = 2
 PROGRESS_INTERVAL_SECONDS: Final = 0.25
@@ -165,6 +166,8 @@ class Child:
         elif mode is ExecutionMode.THREADS:
             self._serve_in_threads(slots)
         else:
+            import asyncio  # noqa: PLC0415 - most children have no event loop, and start sooner without it
+
             asyncio.run(self._serve_in_event_loop(slots))
 
     def send(self, *message: Any, text: bytes | None = None, more: bool = False) -> None:
@@ -246,6 +249,8 @@ class Child:
     # -- in threads -------------------------------------------------------------------------------------------------
 
     def _serve_in_threads(self, slots: int) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
+
         with ThreadPoolExecutor(slots) as threads:
             while (documents := self._receive()) is not None:
                 for document in documents:
@@ -255,6 +260,8 @@ class Child:
     # -- in an event loop ------------------------------------------------------------------------------------------
 
     async def _serve_in_event_loop(self, slots: int) -> None:
+        import asyncio  # noqa: PLC0415 - as above
+
         loop, closed, free_slots = asyncio.get_running_loop(), asyncio.Event(), asyncio.Semaphore(slots)
         tasks: dict[int, asyncio.Task[None]] = {}
 
@@ -275,7 +282,9 @@ class Child:
         await closed.wait()
         os._exit(0)
 
-    async def _process_async(self, document: ChildDocument, slots: asyncio.Semaphore) -> None:
+    async def _process_async(self, document: ChildDocument, slots: "asyncio.Semaphore") -> None:
+        import asyncio  # noqa: PLC0415 - as above
+
         async with slots:
             if not self._begin_unless_cancelled(document):
                 return
@@ -339,7 +348,7 @@ class ForkServerProcess:
                 self._channel.send("ended", pid, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
 
 
-def _remove_task(tasks: dict[int, asyncio.Task[None]], number: int, _: asyncio.Task[None]) -> None:
+def _remove_task(tasks: "dict[int, asyncio.Task[None]]", number: int, _: "asyncio.Task[None]") -> None:
     del tasks[number]
 
 

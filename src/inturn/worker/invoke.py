@@ -1,6 +1,5 @@
 """Load a processor, call it with a document, and turn its return value or exception into a result."""
 
-import asyncio
 import importlib
 import inspect
 import shutil
@@ -105,9 +104,11 @@ def invoke(processor: Processor, document: OpenDocument) -> InvocationResult:
 
 async def invoke_async(processor: Callable[[OpenDocument], Awaitable[Any]], document: OpenDocument) -> InvocationResult:
     """Await a processor; an exception other than a cancellation becomes a result."""
+    from asyncio import CancelledError  # noqa: PLC0415 - most children have no event loop, and start sooner without it
+
     try:
         return _from_return_value(await processor(document))
-    except asyncio.CancelledError:
+    except CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
         return _from_exception(error)

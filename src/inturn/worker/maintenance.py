@@ -28,6 +28,7 @@ from inturn.policy.retention import (
 )
 from inturn.queue import Queue
 from inturn.store import CustomerFilter, DocumentFilter, MaintenanceRecord, SweepResult
+from inturn.worker.history import HistoryThread
 from inturn.worker.store_errors import log_store_error
 
 log: Final = logging.getLogger("inturn.maintenance")
@@ -83,7 +84,7 @@ class Maintenance:
         clock: Clock | None = None,
         uptime: Callable[[], Uptime | None] = machine_uptime,
     ) -> None:
-        self._queue = queue
+        self.queue = queue
         self._blobs = blobs
         self._keep = keep
         self._clock = clock or SystemClock()
@@ -91,23 +92,25 @@ class Maintenance:
 
     def sweep(self) -> SweepResult:
         """Expire leases, and make due documents claimable."""
-        return self._queue.sweep()
+        return self.queue.sweep()
 
     def run_round(self, *, force: bool = False) -> MaintenanceResult:
         """Sweep, then delete what is old. With a clock that cannot be trusted nothing is deleted, unless forced."""
         swept = self.sweep()
-        reading = ClockReading(self._queue.now(), *(self._uptime() or ()))
+        reading = ClockReading(self.queue.now(), *(self._uptime() or ()))
         decision, refusal = self._decide(reading, force=force)
         if refusal is not None:
             self._record_refusal(refusal)
         if decision is not Decision.DELETE:
             return MaintenanceResult(swept, refusal=refusal)
         documents, events, keys, blobs = self._prune_all(reading.at)
+        self.queue.clean_index()
+        self.queue.forget_old_history()
         return MaintenanceResult(swept, documents, events, keys, blobs, self._delete_orphans(reading.at))
 
     def _decide(self, reading: ClockReading, *, force: bool) -> tuple[Decision, Refusal | None]:
         """Decide whether this round may delete; record its clock for the next round, unless it is refused."""
-        queue = self._queue
+        queue = self.queue
         record = queue.last_maintenance()
         last = None if record is None else ClockReading(*record[:3])
         trust, drift = judge_clock(last or ClockReading(queue.policies()[-1].at), reading)
@@ -127,22 +130,22 @@ class Maintenance:
         return decision, None
 
     def _last_seq(self) -> int:
-        page = self._queue.documents(limit=1)
+        page = self.queue.documents(limit=1)
         return page.items[0].seq if page.items else 0
 
     def _count_old(self, now: int) -> tuple[int, int]:
         """Count the old documents, and all that have ended."""
         times = [(name, now - keep) for name, keep in self._retention_periods() if now > keep]
-        old = sum(self._queue.prunable(before, customer=name, up_to=self._last_old(before)) for name, before in times)
-        return old, sum(self._queue.counts(DocumentFilter(states=ENDED)).states.values())
+        old = sum(self.queue.prunable(before, customer=name, up_to=self._last_old(before)) for name, before in times)
+        return old, sum(self.queue.counts(DocumentFilter(states=ENDED)).states.values())
 
     def _record_refusal(self, refusal: Refusal) -> None:
-        queue = self._queue
+        queue = self.queue
         record = queue.last_maintenance() or MaintenanceRecord(queue.policies()[-1].at)
         queue.record_maintenance(MaintenanceRecord(*record[:3], *refusal, checkpoints=record.checkpoints))
 
     def _last_old(self, before: int) -> int | None:
-        record = self._queue.last_maintenance()
+        record = self.queue.last_maintenance()
         return None if record is None else last_prunable_seq(record.checkpoints, before)
 
     def _prune_all(self, now: int) -> tuple[int, int, int, int]:
@@ -156,7 +159,7 @@ class Maintenance:
         periods: list[tuple[str | None, int]] = []
         after = None
         while True:
-            page = self._queue.customers(CustomerFilter(), limit=1_000, after=after)
+            page = self.queue.customers(CustomerFilter(), limit=1_000, after=after)
             periods += [
                 (customer.name, customer.settings.keep) for customer in page.items if customer.settings.keep is not None
             ]
@@ -167,7 +170,7 @@ class Maintenance:
     def _prune(self, before: int, customer: str | None) -> tuple[int, int, int, int]:
         total, up_to = [0, 0, 0, 0], self._last_old(before)
         while before > 0:
-            removed = self._queue.prune(before, limit=BATCH_SIZE, customer=customer, up_to=up_to)
+            removed = self.queue.prune(before, limit=BATCH_SIZE, customer=customer, up_to=up_to)
             if self._blobs is not None:
                 self._blobs.delete(removed.blobs)
             for at, n in enumerate((removed.documents, removed.events, removed.keys, len(removed.blobs))):
@@ -183,21 +186,23 @@ class Maintenance:
         before = min(now, self._clock.now()) - MIN_ORPHAN_AGE
         deleted, keys = self._blobs.remove_unfinished(before), iter(self._blobs.keys(before))
         while batch := list(islice(keys, BATCH_SIZE)):
-            orphans = self._queue.unreferenced_blobs(batch)
+            orphans = self.queue.unreferenced_blobs(batch)
             self._blobs.delete(orphans)
             deleted += len(orphans)
         return deleted
 
 
 class MaintenanceThread(threading.Thread):
-    """Sweeps every 15 seconds and runs a round every 10 minutes."""
+    """Sweeps every 15 seconds, runs a round every 10 minutes, and has a thread beside it for the history."""
 
     def __init__(self, maintenance: Maintenance) -> None:
         super().__init__(name="inturn-maintenance", daemon=True)
         self._maintenance = maintenance
+        self._history = HistoryThread(maintenance.queue)
         self._stop_event = threading.Event()
 
     def run(self) -> None:  # noqa: D102 - a thread's own
+        self._history.start()
         next_round = time.monotonic()  # at once: a worker that is restarted often would never get to it
         while not self._stop_event.wait(SWEEP_INTERVAL_SECONDS):
             try:
@@ -215,3 +220,4 @@ class MaintenanceThread(threading.Thread):
         """End the thread, after a round that is under way."""
         self._stop_event.set()
         self.join()
+        self._history.stop()

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from inturn import __version__
 from inturn.blobs import Blobs
 from inturn.config import DEFAULT_PROCESSOR, current_processor_name
 from inturn.errors import InvalidInputError, StoreError
@@ -135,6 +136,7 @@ class Worker:
             self._stop_requests > 0,
             {job.claim.document.id: job.progress for job in running if job.progress is not None},
             {job.claim.document.id: round((now - (job.begun_at or now)) * SECOND) for job in running},
+            __version__,
         )
 
     # -- the loop ---------------------------------------------------------------------------------------------------

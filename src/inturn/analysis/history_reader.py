@@ -1,0 +1,251 @@
+"""Read from a queue what came in and how long it took."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from sys import intern
+from typing import Final
+
+from inturn.analysis.history import (
+    MAX_HISTORY_DOCUMENTS,
+    History,
+    ProgressCallback,
+    RecordedDocument,
+    build_history,
+    empty_history_error,
+)
+from inturn.model import DEFAULT_COST, ENDED, SECOND, CustomerSettings, Document, DocumentState, NewDocument
+from inturn.policy import CostPolicy, Policy
+from inturn.queue_reader import QueueReader
+from inturn.store import Attempt, CustomerFilter, DocumentFilter, EventKind
+
+PAGE_SIZE: Final = 1_000
+COMPLETED_STATES: Final = frozenset({DocumentState.DONE, DocumentState.FAILED})
+MAX_CLOCK_SKEW: Final = 600 * SECOND
+RETRIED_ATTEMPT_ENDS: Final = frozenset({EventKind.DELAYED, EventKind.LEASE_LOST})
+"""How attempts end that count and are followed by another."""
+MAX_ATTEMPT_LOOKUPS: Final = 20_000
+"""Documents, the newest, whose attempts are asked for; of older ones each attempt counts as long as the last."""
+MAX_AUDIT_EVENTS: Final = 10_000
+"""Events by hand that are looked through for pauses and retries."""
+
+
+def read_history(
+    queue: QueueReader,
+    since: int,
+    *,
+    until: int | None = None,
+    warmup: int = 0,
+    max_documents: int = MAX_HISTORY_DOCUMENTS,
+    progress: ProgressCallback | None = None,
+) -> History:
+    """Up to `most` documents that were submitted in that time, the newest of them; those never started left out.
+
+    One that runs or waits still counts as long as the others took on average. `delay` counts as a later arrival. What
+    came up to `warmup` microseconds before is read too, but only to be in the way of the others.
+    """
+    recorded_documents: list[RecordedDocument] = []
+    # Names and kinds that come again are stored once: there may be a million documents.
+    kinds: dict[tuple[float, int | None], tuple[float, int | None]] = {}
+    costs = queue.policy().policy.costs
+    is_cut = False
+    tried, retried = _AttemptReader(queue), _manual_retries(queue)
+    for document, at in _submitted_documents(queue, retried, since - warmup, until):
+        if len(recorded_documents) >= max_documents:
+            is_cut = True
+            break
+        kind = cost_basis_of(document.spec, costs)
+        recorded_documents.append(
+            _record_of(document, at, kinds.setdefault(kind, kind), tried.failed_attempts(document, at))
+        )
+        if document.id in retried:
+            lives = tried.runs_before_retries(document, retried[document.id])
+            recorded_documents += [
+                _record_before_retry(recorded_documents[-1], *life)
+                for life in lives
+                if since - warmup <= life[0] < (until or life[0] + 1)
+            ]
+        if progress is not None and len(recorded_documents) % (10 * PAGE_SIZE) == 0:
+            progress(len(recorded_documents), 0)
+    recorded_documents.reverse()  # of one instant, first come first
+    settings = dict(_customer_settings(queue))
+    versions = tuple((policy.at, policy.policy) for policy in reversed(queue.policies()))
+    max_share = _lowest_share(versions, min((record.at for record in recorded_documents), default=0))
+    throttled = _throttled_customers(queue, settings)
+    history = build_history(recorded_documents, settings, throttled=throttled, max_share=max_share)
+    before = sum(arrival.at < since for arrival in history.arrivals)
+    if before == len(history.arrivals):
+        raise empty_history_error()
+    return replace(history, policies=versions, is_cut=is_cut and not before, warmup_documents=before)
+
+
+def _lowest_share(versions: Sequence[tuple[int, Policy]], since: int) -> float:
+    """Return the lowest limit of a customer's share of the slots in force since then; versions are in order."""
+    first = max((place for place, (at, _) in enumerate(versions) if at <= since), default=0)
+    return min((policy.turns.max_share for _, policy in versions[first:]), default=1.0)
+
+
+def _submitted_documents(
+    queue: QueueReader, retried: Mapping[str, Sequence[int]], since: int, until: int | None
+) -> Iterator[tuple[Document, int]]:
+    """With the time from which on each could start: a retry by hand is a new check, so it came then."""
+    after = None if until is None else _cursor_after(queue, retried, until)
+    while True:
+        page = queue.documents(DocumentFilter(), limit=PAGE_SIZE, after=after)
+        for document in page.items:
+            came = _last_submitted_at(document, retried)
+            if came < since:
+                return
+            if (until is None or came < until) and (document.started_at is not None or document.state not in ENDED):
+                yield document, came if document.id in retried else came + document.spec.delay
+        after = page.next
+        if after is None:
+            return
+
+
+def _last_submitted_at(document: Document, retried: Mapping[str, Sequence[int]]) -> int:
+    return retried[document.id][-1] if document.id in retried else document.submitted_at
+
+
+def _manual_retries(queue: QueueReader) -> dict[str, list[int]]:
+    """Return the times of manual retries among the newest operator events."""
+    result: dict[str, list[int]] = {}
+    for event in reversed(queue.audit(limit=MAX_AUDIT_EVENTS)):
+        if event.kind is EventKind.RETRIED:
+            for id_ in event.documents:
+                result.setdefault(id_, []).append(event.at)
+    return result
+
+
+def _cursor_after(queue: QueueReader, retried: Mapping[str, Sequence[int]], until: int) -> str | None:
+    """A cursor behind which everything that came before then is listed, and not much else; found by halving.
+
+    Machines whose clocks differ by less than `MAX_CLOCK_SKEW` list documents in their order as far as this needs it.
+    """
+    newest = queue.documents(DocumentFilter(), limit=1).items
+    low, high = 0, newest[0].seq + 1 if newest else 0
+    while high - low > PAGE_SIZE:
+        middle = (low + high) // 2
+        documents = queue.documents(DocumentFilter(), limit=1, after=str(middle)).items
+        is_later = bool(documents) and _last_submitted_at(documents[0], retried) >= until + MAX_CLOCK_SKEW
+        low, high = (low, middle) if is_later else (middle, high)
+    return str(high) if high else None
+
+
+class _AttemptReader:
+    """Asks for the attempts before the last, of so many documents: each costs the store a question."""
+
+    def __init__(self, queue: QueueReader) -> None:
+        self._queue = queue
+        self._lookups_left = MAX_ATTEMPT_LOOKUPS
+
+    def failed_attempts(self, document: Document, since: int) -> tuple[tuple[int, int], ...]:
+        """When those that count began and ended, since it came or was retried by hand."""
+        failures = document.attempt - 1
+        if failures < 1 or not self._lookups_left:
+            return ()
+        self._lookups_left -= 1
+        known = [
+            attempt
+            for attempt in self._queue.attempts(document.id)
+            if attempt.ended in RETRIED_ATTEMPT_ENDS and attempt.started_at >= since
+        ]
+        return tuple(_work_span(attempt) for attempt in known) if len(known) == failures else ()
+
+    def runs_before_retries(
+        self, document: Document, retried: Sequence[int]
+    ) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
+        """When it could start before each retry by hand, and the attempts until then, which took workers' time."""
+        if not self._lookups_left:
+            return
+        self._lookups_left -= 1
+        known = [
+            attempt
+            for attempt in self._queue.attempts(document.id)
+            if attempt.ended in RETRIED_ATTEMPT_ENDS | {EventKind.FAILED}
+        ]
+        begins = (document.submitted_at + document.spec.delay, *retried)
+        for begin, end in pairwise(begins):
+            if life := tuple(_work_span(attempt) for attempt in known if begin <= attempt.started_at < end):
+                yield begin, life
+
+
+def _record_before_retry(last: RecordedDocument, at: int, attempts: tuple[tuple[int, int], ...]) -> RecordedDocument:
+    """What a document was before a retry by hand; the level that it had then is not kept."""
+    *earlier, (began, ended) = attempts
+    return last._replace(
+        at=at,
+        service=ended - began,
+        failures=len(earlier),
+        started=began,
+        finished=ended,
+        failed_attempts=tuple(earlier),
+        ready_at=None,
+    )
+
+
+def _work_span(attempt: Attempt) -> tuple[int, int]:
+    """From when to when, as far as that is known."""
+    if attempt.began_at is None or attempt.worked is None:
+        return attempt.started_at, attempt.ended_at
+    return attempt.began_at, attempt.began_at + attempt.worked
+
+
+def _record_of(
+    document: Document,
+    at: int,
+    cost_basis: tuple[float, int | None],
+    failed_attempts: tuple[tuple[int, int], ...],
+) -> RecordedDocument:
+    began, ended = document.work_began_at, document.work_ended_at
+    is_served = document.state in COMPLETED_STATES and began is not None and ended is not None
+    return RecordedDocument(
+        at,
+        intern(document.customer),
+        cost_basis,
+        ended - began if is_served else None,  # type: ignore[operator]  # both are there
+        max(0, document.attempt - 1),
+        began,
+        ended,
+        document.level,
+        failed_attempts,
+        document.ready_at if failed_attempts else None,
+    )
+
+
+def cost_basis_of(spec: NewDocument, costs: CostPolicy) -> tuple[float, int | None]:
+    """Return what the queue minds of a document: the cost it was given, or the pages it is charged for."""
+    pages, size = spec.pages, spec.size
+    if pages is None and spec.cost not in {DEFAULT_COST, costs.cost(None, size)}:
+        return spec.cost, None
+    charged = costs.charged_pages(pages, size)
+    return DEFAULT_COST, None if pages is None and charged == 1 else charged
+
+
+def _customer_settings(queue: QueueReader) -> Iterator[tuple[str, CustomerSettings]]:
+    """A customer that is paused now was not when its documents were processed."""
+    after = None
+    while True:
+        page = queue.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
+        for customer in page.items:
+            customer_settings = customer.settings._replace(paused=False, display_name=None, keep=None)
+            if customer_settings != CustomerSettings():
+                yield customer.name, customer_settings
+        after = page.next
+        if after is None:
+            return
+
+
+def _throttled_customers(queue: QueueReader, settings: Mapping[str, CustomerSettings]) -> frozenset[str]:
+    """Customers whose documents may wait while workers are idle: capped, limited, or paused at some time."""
+    paused: Iterable[str | None] = (
+        event.customer
+        for event in queue.audit(limit=MAX_AUDIT_EVENTS)
+        if event.kind is EventKind.CUSTOMER_CHANGED and not {"paused", "cap", "rate"}.isdisjoint(event.detail)
+    )
+    held = (
+        name
+        for name, customer_settings in settings.items()
+        if customer_settings.cap is not None or customer_settings.rate is not None
+    )
+    return frozenset(held) | frozenset(name for name in paused if name is not None)
