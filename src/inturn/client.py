@@ -50,6 +50,7 @@ class RemoteDocument(TypedDict):
     media_type: str | None
     pages: int | None
     batch: str | None
+    group: str | None
     cost: float
     start_by: int | None
     metadata: dict[str, Any]
@@ -90,11 +91,13 @@ class Client:
         *,
         customer: str | None = None,
         batch: str | None = None,
+        group: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> list[Receipt]:
         """Submit up to ten files of one customer, with an idempotency key of its own unless one is given."""
-        fields = {"customer": customer, "batch": batch, "metadata": None if metadata is None else json.dumps(metadata)}
+        fields = {"customer": customer, "batch": batch, "group": group}
+        fields["metadata"] = None if metadata is None else json.dumps(metadata)
         data = {name: value for name, value in fields.items() if value is not None}
         paths = [Path(file) for file in files]
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
@@ -122,7 +125,10 @@ class Client:
         return document
 
     def documents(self, **where: Any) -> Iterator[RemoteDocument]:
-        """Iterate over documents by state, customer, level, batch or text; newest first, or `sort="oldest"`."""
+        """Iterate over documents by state, customer, level, batch, group or text; newest first, or `sort="oldest"`.
+
+        `since` and `until` (microseconds) choose those submitted in a range, or with `time="ended"` those ended in it.
+        """
         after: str | None = None
         while True:
             page = self._get("/v1/documents", where if after is None else {**where, "after": after})
@@ -130,6 +136,11 @@ class Client:
             after = page["next"]
             if after is None:
                 return
+
+    def search(self, text: str, *, limit: int = 10) -> dict[str, Any]:
+        """Search `documents`, `batches`, `customers` and `errors`; `is_complete` is False if more may match."""
+        matches: dict[str, Any] = self._get("/v1/search", {"q": text, "limit": limit})
+        return matches
 
     def wait(self, id: str, timeout: float) -> RemoteDocument:
         """Return the document after it has ended, or as it is after `timeout` seconds."""
@@ -160,6 +171,15 @@ class Client:
         timeline: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/timeline", {})
         return timeline
 
+    def history(self, **where: Any) -> dict[str, Any]:
+        """Return what happened in the last hour, in steps, or `since` and `until` other times, in microseconds.
+
+        `by` is state, level or customer; `customer`, `top` and `step` are as in `GET /v1/history`.
+        """
+        names = {"since": "from", "until": "to"}
+        history: dict[str, Any] = self._get("/v1/history", {names.get(name, name): where[name] for name in where})
+        return history
+
     def cancel(self, id: str) -> RemoteDocument:
         """Cancel a document that has not ended."""
         path = f"/v1/documents/{quote(id, safe='')}"
@@ -171,10 +191,50 @@ class Client:
         path = f"/v1/documents/{quote(id, safe='')}/retry"
         return Receipt(**self._request(lambda: self._http.post(path), retry=False).json())
 
+    def retry_all(self, *, dry_run: bool = False, **where: Any) -> int:
+        """Retry all matching documents that ended without a result; return how many. With `dry_run`, only count them.
+
+        The conditions are those of `documents`; `since` and `until` are about the time they ended, unless `time` says
+        otherwise.
+        """
+        body = {name: value for name, value in where.items() if value is not None}
+        body["dry_run"] = dry_run
+        response = self._request(lambda: self._http.post("/v1/documents/retry", json=body), retry=dry_run)
+        return int(response.json()["documents"])
+
     def batch(self, name: str) -> dict[str, Any]:
         """Return the progress of a batch."""
         progress: dict[str, Any] = self._get(f"/v1/batches/{quote(name, safe='')}", {})
         return progress
+
+    def failures(self, *, since: int | None = None, until: int | None = None) -> dict[str, Any]:
+        """Return failed documents as `groups` by kind of error; without `since`, of the last day. Operators only."""
+        where = {"since": since, "until": until}
+        groups: dict[str, Any] = self._get("/v1/failures", {name: at for name, at in where.items() if at is not None})
+        return groups
+
+    def retry_failures(
+        self, group: str, *, since: int | None = None, until: int | None = None, dry_run: bool = False, why: str = ""
+    ) -> int:
+        """Retry the documents of a group of `failures`; return how many. With `dry_run`, only count them."""
+        where = {"since": since, "until": until, "dry_run": dry_run}
+        body = {name: value for name, value in where.items() if value is not None}
+        path, params = f"/v1/failures/{quote(group, safe='')}/retry", {"why": why} if why else {}
+        response = self._request(lambda: self._http.post(path, json=body, params=params), retry=dry_run)
+        return int(response.json()["documents"])
+
+    def workers(self) -> list[dict[str, Any]]:
+        """Return all workers as they last reported, with the documents that their slots process; operators only."""
+        workers: list[dict[str, Any]] = self._get("/v1/workers", {})["workers"]
+        return workers
+
+    def pause_worker(self, name: str, why: str = "") -> None:
+        """Let a worker take no more documents; it finishes what it has. Operators only."""
+        self._post(f"/v1/workers/{quote(name, safe='')}/pause", why)
+
+    def resume_worker(self, name: str, why: str = "") -> None:
+        """Let a paused worker take documents again. Operators only."""
+        self._post(f"/v1/workers/{quote(name, safe='')}/resume", why)
 
     def check(self, customer: str | None = None, count: int = 1, *, idempotency_key: str | None = None) -> list[Check]:
         """Check the levels of a customer's next documents, for a queue of your own."""
@@ -182,6 +242,10 @@ class Client:
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
         response = self._request(lambda: self._http.post("/v1/checks", json=body, headers=headers))
         return [Check(**check) for check in response.json()["checks"]]
+
+    def _post(self, path: str, why: str) -> None:
+        """Send an operator's action, with the reason for the audit log."""
+        self._request(lambda: self._http.post(path, params={"why": why} if why else {}), retry=False)
 
     def _get(self, path: str, params: Mapping[str, Any]) -> Any:
         return self._request(lambda: self._http.get(path, params=dict(params))).json()

@@ -24,12 +24,15 @@ from inturn.cli import (
     customer,
     database,
     doctor,
+    failures,
+    history,
     lists,
     maintenance,
     operate,
     policy,
     report,
     result,
+    search,
     serve,
     simulate,
     submit,
@@ -37,9 +40,10 @@ from inturn.cli import (
     transfer,
     why,
     worker,
+    workers,
 )
 from inturn.cli.output import printable_lines
-from inturn.cli.session import add_command
+from inturn.cli.session import add_command, add_group_default
 from inturn.errors import InturnError, InvalidInputError
 from inturn.i18n import Texts, choose
 
@@ -52,6 +56,7 @@ app = typer.Typer(
 customer_app = typer.Typer(help="Show and change one customer: weight, limits, retention.", no_args_is_help=True)
 policy_app = typer.Typer(help="Show and change the priority policy.", no_args_is_help=True)
 config_app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=True)
+workers_app = typer.Typer(help="List workers; pause and resume one.")
 api_keys_app = typer.Typer(help="Create, list, rotate and revoke the API keys of servers.", no_args_is_help=True)
 
 everyday = partial(add_command, app, panel="Everyday")
@@ -65,8 +70,11 @@ everyday(worker.worker, may_create=True, settings=worker.SETTING_NAMES)
 everyday(serve.serve, may_create=True, settings=serve.SETTING_NAMES)
 everyday(lists.status)
 everyday(top.top)
+everyday(history.history)
 everyday(lists.documents)
+everyday(search.search)
 everyday(lists.customers)
+everyday(failures.failures)
 everyday(batch.batch)
 everyday(why.why)
 everyday(result.result, settings=["blobs"])
@@ -74,6 +82,11 @@ everyday(result.result, settings=["blobs"])
 operators(operate.pause)
 operators(operate.resume)
 operators(operate.expedite)
+add_group_default(workers_app, workers.list_)
+add_command(workers_app, workers.pause, needs_operator=True)
+add_command(workers_app, workers.pause, "stop", needs_operator=True, hidden=True)
+add_command(workers_app, workers.resume, needs_operator=True)
+app.add_typer(workers_app, name="workers", rich_help_panel="Operators")
 operators(bulk.retry)
 operators(bulk.cancel)
 operators(operate.purge, settings=["blobs"])

@@ -25,11 +25,13 @@ def batch(
     session: Session,
     name: Annotated[str, typer.Argument(help="The batch's name.")],
     *,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; exit code 1 if any failed.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until all have finished; exit code 1 if any failed.")
+    ] = False,
 ) -> None:
     """Show the progress of a batch.
 
-    Counts its documents by state and customer, and shows when the first was submitted and the last ended.
+    Counts its documents by state and customer, and shows when the first was submitted and the last finished.
     """
     name = clean_text("a batch's name", name)
     _require_batch(session, name)

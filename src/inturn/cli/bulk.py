@@ -6,11 +6,13 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
+from inturn.cli import failures
 from inturn.cli.session import Session
+from inturn.cli.time_range import ByTime, Since, Until, in_time_range
 from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundError
 from inturn.ids import clean_id
 from inturn.model import CANCELLABLE, RETRYABLE, DocumentState, Receipt
-from inturn.store import DocumentFilter
+from inturn.store import DocumentFilter, DocumentTime
 
 
 class BulkAction(NamedTuple):
@@ -33,9 +35,14 @@ RETRY: Final = BulkAction(
 )
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of documents.")]
 Customer = Annotated[str | None, typer.Option("--customer", help="All of this customer.")]
-State = Annotated[list[DocumentState] | None, typer.Option("--state", help="In this state; may be given again.")]
+State = Annotated[list[DocumentState] | None, typer.Option("--state", help="With this status; may be given again.")]
 Batch = Annotated[str | None, typer.Option("--batch", help="All of this batch.")]
+Group = Annotated[str | None, typer.Option("--group", help="All of this group.")]
 Text = Annotated[str | None, typer.Option("--text", help="With this in their name.")]
+ErrorKind = Annotated[
+    str | None,
+    typer.Option("--error", help="Failed with this kind of error: an id of inturn failures, or a part of the error."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count the documents.")]
 
@@ -47,15 +54,20 @@ def cancel(  # noqa: PLR0913 - one option for each filter
     customer: Customer = None,
     state: State = None,
     batch: Batch = None,
+    group: Group = None,
     text: Text = None,
+    since: Since = None,
+    until: Until = None,
+    by_time: ByTime = DocumentTime.SUBMITTED,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Cancel documents that have not ended.
+    """Cancel documents that have not finished.
 
     Give their ids, or a filter for all that match.
     """
-    where = _build_filter(CANCEL, ids, state, DocumentFilter(None, customer, None, batch, text))
+    chosen = DocumentFilter(None, customer, None, batch, text, group)
+    where = _build_filter(CANCEL, ids, state, in_time_range(session, chosen, by_time, since, until))
     job = _BulkJob(session, CANCEL, yes=yes, dry_run=dry_run)
     if where is None:
         job.by_ids(ids or [], session.queue.cancel_many)
@@ -70,7 +82,12 @@ def retry(  # noqa: PLR0913 - one option for each filter
     customer: Customer = None,
     state: State = None,
     batch: Batch = None,
+    group: Group = None,
     text: Text = None,
+    since: Since = None,
+    until: Until = None,
+    by_time: ByTime = DocumentTime.ENDED,
+    error: ErrorKind = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -78,7 +95,14 @@ def retry(  # noqa: PLR0913 - one option for each filter
 
     Give their ids, or a filter for all that match. Each gets a new level.
     """
-    where = _build_filter(RETRY, ids, state, DocumentFilter(None, customer, None, batch, text))
+    if error is not None:
+        if ids or customer or state or batch or group or text:
+            raise InvalidInputError("--error goes with --since and --until alone")
+        ids = [failure.id for failure in failures.members(session, error, since, until)]
+        _BulkJob(session, RETRY, yes=yes, dry_run=dry_run).by_error(ids)
+        return
+    chosen = DocumentFilter(None, customer, None, batch, text, group)
+    where = _build_filter(RETRY, ids, state, in_time_range(session, chosen, by_time, since, until))
     job = _BulkJob(session, RETRY, yes=yes, dry_run=dry_run)
     if where is None:
         job.by_ids(ids or [], session.queue.retry_many)
@@ -93,7 +117,7 @@ def _build_filter(
     is_filter = states or any(value is not None for value in base_filter)
     if bool(ids) == bool(is_filter):
         raise InvalidInputError(
-            "name documents by id, or give a filter such as --customer, --state, --batch or --text, but not both"
+            "name documents by id, or give a filter such as --customer, --state, --batch or --since, but not both"
         )
     if ids:
         return None
@@ -119,6 +143,12 @@ class _BulkJob:
         n = sum(self._session.queue.counts(where).states.values())
         if self._should_run(n, needs_confirmation=n > 0):
             self._print_done(run(where, operator) if n else 0)
+
+    def by_error(self, ids: Sequence[str]) -> None:
+        """Retry the documents of a kind of error, after confirmation; those retried meanwhile are skipped."""
+        operator = self._session.operator
+        if self._should_run(len(ids), needs_confirmation=True):
+            self._print_done(self._session.queue.retry_in_chunks(ids, operator))
 
     def by_ids(self, raw_ids: Sequence[str], run: Callable[..., Sequence[str] | Sequence[Receipt]]) -> None:
         """Change documents by id; several need confirmation. Raise for those that could not be changed."""

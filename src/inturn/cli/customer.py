@@ -22,7 +22,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The customer'
 
 
 def show(session: Session, name: NameArgument) -> None:
-    """Show a customer's counter, share of worker time, lines and settings."""
+    """Show a customer's counter, share of worker time, waiting documents and settings."""
     customer, texts = session.queue.customer(name), session.texts
     share = session.insights.shares().of(customer.name)
     if session.as_json:
@@ -59,18 +59,21 @@ def set_(  # noqa: PLR0913 - one option for each setting
     name: NameArgument,
     *,
     weight: Annotated[
-        float | None, typer.Option("--weight", metavar="N", help="Share inside its level, 0.001 to 1000: 2 is twice 1.")
+        float | None, typer.Option("--weight", metavar="N", help="Share within its level, 0.001 to 1000: 2 is twice 1.")
     ] = None,
     max_running: Annotated[
-        str | None, typer.Option("--max-running", metavar="N|none", help="Documents that may run at once.")
+        str | None,
+        typer.Option("--max-running", metavar="N|none", help="Concurrency limit: documents that may run at a time."),
     ] = None,
     rate: Annotated[
         str | None,
-        typer.Option("--rate", metavar="N/TIME|none", help="Documents that may start in a time, such as 100/1m."),
+        typer.Option(
+            "--rate", metavar="N/TIME|none", help="Rate limit: documents that may start in a time, such as 100/1m."
+        ),
     ] = None,
     retention: Annotated[
         str | None,
-        typer.Option("--retention", metavar="DAYS|default", help="How long ended documents are kept: 90, or 12h."),
+        typer.Option("--retention", metavar="DAYS|default", help="How long finished documents are kept: 90, or 12h."),
     ] = None,
     paused: Annotated[
         bool | None, typer.Option("--paused/--no-paused", help="Start none of its documents; running ones finish.")
@@ -116,7 +119,7 @@ def rate(session: Session, customer: NameArgument, rate: Annotated[str, typer.Ar
 def keep(
     session: Session, customer: NameArgument, days: Annotated[str, typer.Argument(metavar="DAYS|default")]
 ) -> None:
-    """Set how long ended documents are kept: `inturn customer set NAME --retention DAYS`."""
+    """Set how long finished documents are kept: `inturn customer set NAME --retention DAYS`."""
     set_one(session, customer, "keep", parse_retention(days))
 
 

@@ -32,7 +32,11 @@ def convert_to_unit(unit: str, text: str) -> str:
 
 
 def parse_time(option: str, text: str, now: int) -> int:
-    """Parse a date, a time in the local zone unless it names one, or a duration before now; returns microseconds."""
+    """Parse a date, a time in the local zone unless it names one, or a duration before now; returns microseconds.
+
+    A duration may end in "ago": `2h ago` is `2h`.
+    """
+    text = text.strip().removesuffix("ago")
     if _DURATION_PATTERN.fullmatch(text.strip()):
         return max(0, now - parse_duration(option, text))
     try:
@@ -43,3 +47,13 @@ def parse_time(option: str, text: str, now: int) -> int:
             f" not {text!r}"
         ) from None
     return max(0, (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1))
+
+
+def format_duration(duration: int) -> str:
+    """Format a duration in one unit, the same in all languages."""
+    left = duration / SECOND
+    for unit, size in (("s", 60), ("min", 60), ("h", 24)):
+        if left < size:
+            return f"{left:.0f} {unit}"
+        left /= size
+    return f"{left:.0f} d"

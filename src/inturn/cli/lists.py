@@ -17,11 +17,12 @@ from inturn.cli.output import (
     print_table,
 )
 from inturn.cli.session import Session
+from inturn.cli.time_range import ByTime, Since, Until, in_time_range
 from inturn.i18n import Texts
 from inturn.insights import Overview
 from inturn.insights.explain import STATE_TEXT_KEYS
 from inturn.model import EXPEDITED_LEVEL, Customer, Document, DocumentState
-from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
+from inturn.store import CustomerFilter, DocumentFilter, DocumentSort, DocumentTime
 
 MAX_ERROR_LENGTH_WIDE: Final = 160
 MAX_ERROR_LENGTH_NARROW: Final = 60
@@ -87,28 +88,33 @@ def documents(  # noqa: PLR0913 - one option for each filter
     session: Session,
     *,
     state: Annotated[
-        list[DocumentState] | None, typer.Option("--state", help="In this state; may be given again.")
+        list[DocumentState] | None, typer.Option("--state", help="With this status; may be given again.")
     ] = None,
     customer: Annotated[str | None, typer.Option("--customer", help="Of this customer.")] = None,
     level: Annotated[int | None, typer.Option("--level", min=1, max=9, help="Of this level.")] = None,
     batch: Annotated[str | None, typer.Option("--batch", help="Of this batch.")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="Of this group.")] = None,
     text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
+    since: Since = None,
+    until: Until = None,
+    by_time: ByTime = DocumentTime.SUBMITTED,
     sort: Annotated[DocumentSort, typer.Option("--sort", help="Newest or oldest first.")] = DocumentSort.NEWEST,
     limit: LimitOption = 100,
     after: AfterOption = None,
 ) -> None:
     """List documents, filtered and sorted."""
-    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
+    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text, group)
+    where = in_time_range(session, where, by_time, since, until)
     page = session.queue.documents(where, limit=limit, after=after, sort=sort)
     if session.as_json:
         for document in page.items:
             session.emit(document_record(document))
     else:
-        _print_documents(session, page.items)
+        print_documents(session, page.items)
     _print_next_cursor(session, page.next)
 
 
-def _print_documents(session: Session, documents: Sequence[Document]) -> None:
+def print_documents(session: Session, documents: Sequence[Document]) -> None:
     """Print documents, with a column for errors if there are any; a narrow terminal then has no levels."""
     texts, console = session.texts, session.console
     has_errors = any(_current_error(document) for document in documents)

@@ -34,7 +34,7 @@ class SharedUnit(StrEnum):
 
 
 def show(session: Session) -> None:
-    """Show the policy in force."""
+    """Show the active policy."""
     version = session.queue.policy()
     if session.as_json:
         session.emit(policy_record(version))
@@ -69,15 +69,13 @@ def set_(  # noqa: PLR0913 - one option for each setting
     *,
     reset_interval: Annotated[
         str | None,
-        typer.Option(
-            "--reset-interval", metavar="TIME", help="A counter starts at 0 again after this gap, such as 25m."
-        ),
+        typer.Option("--reset-interval", metavar="TIME", help="A counter is reset after a longer gap, such as 25m."),
     ] = None,
     thresholds: Annotated[
         str | None,
         typer.Option("--thresholds", metavar="LIST", help='Counters at which the next level begins: "-2,-4".'),
     ] = None,
-    order: Annotated[Order | None, typer.Option("--order", help="Order inside a level.")] = None,
+    order: Annotated[Order | None, typer.Option("--order", help="Order within a level.")] = None,
     overdue_after: Annotated[
         str | None, typer.Option("--overdue-after", metavar="TIME", help="A longer wait is overdue, such as 15m.")
     ] = None,
@@ -90,7 +88,7 @@ def set_(  # noqa: PLR0913 - one option for each setting
     ] = None,
     max_share: Annotated[
         str | None,
-        typer.Option("--max-share", metavar="PART", help="Slots of one customer while others come: 7/8; 1: all."),
+        typer.Option("--max-share", metavar="PART", help="Slots of one customer while others wait: 7/8; 1: all."),
     ] = None,
     share_idle_after: Annotated[
         str | None,
@@ -106,7 +104,7 @@ def set_(  # noqa: PLR0913 - one option for each setting
         int | None, typer.Option("--bytes-per-page", metavar="N", help="A file counts at least one page for N bytes.")
     ] = None,
     expect: Annotated[
-        int | None, typer.Option("--expect", metavar="VERSION", help="Refuse if another version is in force.")
+        int | None, typer.Option("--expect", metavar="VERSION", help="Refuse if another version is active.")
     ] = None,
 ) -> None:
     """Change the policy and show the difference.

@@ -12,7 +12,8 @@ from inturn.analysis.compare import MIN_CHANGE_SECONDS, Comparison, CustomerChan
 from inturn.analysis.csv_history import read_csv, write_csv
 from inturn.analysis.engine import Discipline
 from inturn.analysis.goals import DEFAULT_GOAL, parse_goal
-from inturn.analysis.history import WARMUP_DURATION, History, read_history
+from inturn.analysis.history import WARMUP_DURATION, History
+from inturn.analysis.history_reader import read_history
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan
 from inturn.analysis.reports import Page, advice_page, comparison_page
 from inturn.analysis.reports.advice import column_headings as advice_headings
@@ -92,7 +93,7 @@ def replay(session: Session, options: ReplayOptions) -> None:
 
 
 def _read_history(session: Session, options: ReplayOptions, progress: Any) -> tuple[History, Policy]:
-    """Read the history, and the policy in force."""
+    """Read the history, and the active policy."""
     now = SystemClock().now()
     since = 0 if options.since is None else parse_time("--from", options.since, now)
     until = None if options.until is None else parse_time("--to", options.until, now)

@@ -9,7 +9,8 @@ import typer
 from inturn.analysis.compare import rounded
 from inturn.analysis.fairness import FairnessReport, measure_fairness
 from inturn.analysis.forecast_accuracy import measure_accuracy
-from inturn.analysis.history import WARMUP_DURATION, read_history
+from inturn.analysis.history import WARMUP_DURATION
+from inturn.analysis.history_reader import read_history
 from inturn.analysis.reports import fairness_page
 from inturn.analysis.reports.fairness import column_headings, customer_row, describe_forecasts, summary
 from inturn.cli.durations import parse_time

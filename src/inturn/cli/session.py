@@ -94,7 +94,7 @@ SETTING_OPTIONS: Final = {
     "timeout": _duration_setting("timeout", "SECONDS", "Time for one document, such as 90 or 15m."),
     "grace": _duration_setting("grace", "SECONDS", "Time for running documents when the worker is stopped."),
     "fetch": _setting("fetch", "HOSTS", "Hosts that documents given by address may be fetched from."),
-    "keep": _duration_setting("keep", "DAYS", "How long ended documents are kept, such as 30 or 12h."),
+    "keep": _duration_setting("keep", "DAYS", "How long finished documents are kept, such as 30 or 12h."),
     "max_pages": _setting("max_pages", "N", "Pages of a document that the built-in processor reads.", int),
     "max_megapixels": _setting("max_megapixels", "N", "Megapixels of a picture that it reads.", float),
     "max_text": _setting("max_text", "MB", "Megabytes of a text that it reads.", float),
@@ -243,6 +243,38 @@ def add_command(  # noqa: PLR0913 - one keyword for each property of a command
     the name of a common option replaces that option. `panel`: its group in `inturn --help`, which shows the first
     paragraph of the docstring, or `short_help`.
     """
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    app.command(
+        name or function.__name__,
+        help="\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs),  # Typer keeps line breaks
+        short_help=short_help,
+        hidden=hidden,
+        rich_help_panel=panel,
+    )(_with_session(function, may_create=may_create, needs_operator=needs_operator, settings=settings))
+
+
+def add_group_default(app: typer.Typer, function: Callable[..., None]) -> None:
+    """Register what a group of commands does without one of them. The function takes a session alone."""
+    run = _with_session(function, may_create=False, needs_operator=False, settings=())
+
+    def run_alone(context: typer.Context, **arguments: Any) -> None:
+        if context.invoked_subcommand is None:
+            run(**arguments)
+        elif any(getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE" for name in arguments):
+            raise InvalidInputError(
+                f"give options after the command: {context.command_path} {context.invoked_subcommand} …"
+            )
+
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    options = inspect.signature(run).parameters.values()
+    run_alone.__signature__ = inspect.Signature([context, *options])  # type: ignore[attr-defined]  # typer reads it
+    app.callback(invoke_without_command=True)(run_alone)
+
+
+def _with_session(
+    function: Callable[..., None], *, may_create: bool, needs_operator: bool, settings: Sequence[str]
+) -> Callable[..., None]:
+    """Return a function for typer that takes the common options too, and calls this one with a session."""
     own_settings = {setting: SETTING_OPTIONS[setting] for setting in settings}
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = own_settings | COMMON_OPTIONS | (OPERATOR_OPTIONS if needs_operator else {})
@@ -259,14 +291,7 @@ def add_command(  # noqa: PLR0913 - one keyword for each property of a command
 
     run.__signature__ = inspect.Signature([*own, *common.values()])  # type: ignore[attr-defined]  # typer reads it
     run.__name__ = function.__name__
-    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
-    app.command(
-        name or function.__name__,
-        help="\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs),  # Typer keeps line breaks
-        short_help=short_help,
-        hidden=hidden,
-        rich_help_panel=panel,
-    )(run)
+    return run
 
 
 def _login_name() -> str:

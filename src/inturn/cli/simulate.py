@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from inturn.analysis import GroupReport, Report, build_report, built_in_scenarios, load_scenario
-from inturn.analysis.charges import ChargeUnit
+from inturn.analysis.charges import ChargeUnit, with_sharing
 from inturn.analysis.engine import Discipline, simulate_scenario
 from inturn.analysis.goals import DEFAULT_GOAL
 from inturn.analysis.metrics import SHARE_WINDOW
@@ -59,7 +59,7 @@ def simulate(  # noqa: PLR0913 - one option for each setting
     ] = None,
     max_share: Annotated[
         float | None,
-        typer.Option("--max-share", metavar="PART", help="Slots that one customer may hold while others come; 1: all."),
+        typer.Option("--max-share", metavar="PART", help="Slots that one customer may use while others wait; 1: all."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Another draw of arrivals and service times.", min=0)] = None,
     replay_: Annotated[bool, typer.Option("--replay", help="Replay history, of the queue or from --csv.")] = False,
@@ -90,7 +90,8 @@ def simulate(  # noqa: PLR0913 - one option for each setting
         list[str] | None, typer.Option("--weight", metavar="CUSTOMER=N", help=_REPLAY_PREFIX + "another weight.")
     ] = None,
     cap: Annotated[
-        list[str] | None, typer.Option("--cap", metavar="CUSTOMER=N", help=_REPLAY_PREFIX + "another cap, or none.")
+        list[str] | None,
+        typer.Option("--cap", metavar="CUSTOMER=N", help=_REPLAY_PREFIX + "another concurrency limit, or none."),
     ] = None,
     advise: Annotated[
         bool,
@@ -129,9 +130,7 @@ def simulate(  # noqa: PLR0913 - one option for each setting
     loaded = load_scenario(scenario)
     if seed is not None:
         loaded = replace(loaded, seed=seed)
-    if max_share is not None:
-        turns = replace(loaded.policy.turns, max_share=max_share)
-        loaded = replace(loaded, policy=replace(loaded.policy, turns=turns))
+    loaded = replace(loaded, policy=with_sharing(loaded.policy, None, max_share))
     _run_scenario(session, loaded, order or "fair,classic,fifo", charge)
 
 

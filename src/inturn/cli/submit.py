@@ -37,6 +37,7 @@ def submit(  # noqa: PLR0913 - one option for each property
     *,
     customer: Annotated[str, typer.Option("--customer", help="The customer's name.")],
     batch: Annotated[str | None, typer.Option("--batch", help="A name for documents that belong together.")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="A part of the customer; groups take turns.")] = None,
     idempotency_key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
     metadata: Annotated[str, typer.Option("--metadata", metavar="JSON", help="A JSON object kept with each.")] = "{}",
     name: Annotated[str | None, typer.Option("--name", help="The name of a single document; else its file's.")] = None,
@@ -44,14 +45,16 @@ def submit(  # noqa: PLR0913 - one option for each property
     skip_unreadable: Annotated[
         bool, typer.Option("--skip-unreadable", help="Submit the others if files cannot be read.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; exit code 1 if any failed.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until all have finished; exit code 1 if any failed.")
+    ] = False,
 ) -> None:
     """Submit documents of one customer.
 
     Takes files, folders, patterns, and addresses of documents elsewhere.
     """
     customer = clean_text("a customer's name", customer)
-    common = {"batch": batch, "metadata": _parse_metadata(metadata)}
+    common = {"batch": batch, "group": group, "metadata": _parse_metadata(metadata)}
     collector = SourceCollector(as_uris=uri, excluded=_queue_files(session))
     sources = collector.collect(documents or [])
     if name is not None:

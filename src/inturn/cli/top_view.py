@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from inturn.cli.durations import format_duration
 from inturn.cli.output import WIDER_TERMINAL, Column, print_details, print_table, printable
 from inturn.i18n import Texts
 from inturn.insights import AtWork, BusyCustomer, CustomerShare, LiveView, Shares
@@ -211,13 +212,3 @@ def _describe_running(document: Document, progress: Progress | None, texts: Text
 
 def _truncate(text: str) -> str:
     return text if cell_len(text) <= MAX_NAME_COLUMNS else f"{set_cell_size(text, MAX_NAME_COLUMNS - 1).rstrip()}…"
-
-
-def format_duration(duration: int) -> str:
-    """Format a duration in one unit, the same in all languages."""
-    left = duration / SECOND
-    for unit, size in (("s", 60), ("min", 60), ("h", 24)):
-        if left < size:
-            return f"{left:.0f} {unit}"
-        left /= size
-    return f"{left:.0f} d"

@@ -20,13 +20,18 @@ from inturn.http.routes import (
     customers,
     documents,
     events,
+    failures,
     health,
+    history,
     overview,
     policy,
     queue,
+    search,
     session,
     simulations,
     static_files,
+    status,
+    workers,
 )
 from inturn.http.state import AppState
 from inturn.http.uploads.batcher import Batcher
@@ -38,6 +43,7 @@ API_DESCRIPTION: Final = (
 )
 ROUTE_MODULES: Final = (
     documents,
+    search,
     bulk,
     checks,
     customers,
@@ -45,7 +51,11 @@ ROUTE_MODULES: Final = (
     simulations,
     events,
     overview,
+    history,
     audit,
+    status,
+    workers,
+    failures,
     api_keys,
     queue,
     health,
@@ -80,7 +90,7 @@ def create_app(app_state: AppState) -> FastAPI:
     app.state.routes = [route for module in ROUTE_MODULES for route in module.router.routes]
     for module in ROUTE_MODULES:
         app.include_router(module.router)
-    errors.install_error_handlers(app)
+    errors.install_error_handlers(app, static_files.missing_page)
     app.add_middleware(RequestMiddleware, app_state=app_state)
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app

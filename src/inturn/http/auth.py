@@ -59,7 +59,7 @@ async def get_caller(request: Request, bearer: BearerToken) -> Caller:
             app_state.sessions.require_csrf_token(key, cookie, request.headers)
     app_state.rate_limiter.take(key.id)
     if key.scope is ApiKeyScope.READ_ONLY and request.method not in SAFE_METHODS:
-        raise ReadOnlyKeyError("this key is read-only; use another key to change anything")
+        raise ReadOnlyKeyError("this API key is read-only; use another API key to make changes")
     request.state.key = key.id
     return Caller(key.name, key.scope, key.customer, key.id, by_cookie=cookie is not None)
 
@@ -80,7 +80,7 @@ async def is_still_authorized(request: Request, bearer: BearerToken, caller: Cal
 async def authenticate_api_key(app_state: AppState, request: Request, text: str) -> ApiKey:
     """Find the valid key of a request; count failures for its address and key id."""
     if not text:
-        raise UnauthorizedError("send a key as `Authorization: Bearer inturn_…`")
+        raise UnauthorizedError("send an API key as `Authorization: Bearer inturn_…`")
     address, id_ = request.client.host if request.client else "", parse_api_key_id(text) or ""
     app_state.failed_logins.check(address, id_)
     try:

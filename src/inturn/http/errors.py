@@ -4,10 +4,10 @@ The docstring of an error with a status of 500 or more is the `detail` that call
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -19,18 +19,18 @@ from inturn.http.schemas import Problem
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 STATUS_TITLES: Final = {
     400: "Bad request",
-    401: "A key is needed",
-    403: "Refused",
+    401: "API key required",
+    403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
-    408: "Too slow",
+    408: "Upload timed out",
     409: "Conflict",
     413: "Too large",
     415: "Unsupported media type",
     422: "Invalid input",
-    429: "Too many",
+    429: "Limit reached",
     500: "Unexpected error",
-    503: "Not available now",
+    503: "Temporarily unavailable",
     507: "Disk full",
 }
 
@@ -48,13 +48,13 @@ class StoppingError(errors.InturnError):
 
 
 class UnauthorizedError(errors.InturnError):
-    """The key is missing or not valid: send it as `Authorization: Bearer inturn_…`."""
+    """The API key is missing or not valid: send it as `Authorization: Bearer inturn_…`."""
 
     code = "unauthorized"
 
 
 class ReadOnlyKeyError(errors.InturnError):
-    """A read-only key may change nothing."""
+    """A read-only API key cannot change anything."""
 
     code = "read_only_key"
 
@@ -66,13 +66,13 @@ class RefusedError(errors.InturnError):
 
 
 class TooLargeError(errors.InturnError):
-    """The request exceeds a size limit."""
+    """The request is over a size limit."""
 
     code = "too_large"
 
 
 class TooSlowError(errors.InturnError):
-    """The upload paused for too long."""
+    """The upload timed out."""
 
     code = "too_slow"
 
@@ -205,10 +205,15 @@ def describe_validation_errors(details: Any) -> str:
     return "; ".join(parts[:5])
 
 
-def install_error_handlers(app: FastAPI) -> None:
-    """Respond to every error with a problem."""
+def install_error_handlers(app: FastAPI, missing_page: Callable[[Request], Response | None]) -> None:
+    """Respond to every error with a problem; to an unknown address with `missing_page`, if it returns one."""
+
+    def handle_http_exception(request: Request, exc: Exception) -> Response:
+        page = missing_page(request) if getattr(exc, "status_code", None) == 404 else None
+        return page or _handle_http_exception(request, exc)
+
     app.add_exception_handler(errors.InturnError, _handle_inturn_error)
-    app.add_exception_handler(HTTPException, _handle_http_exception)
+    app.add_exception_handler(HTTPException, handle_http_exception)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
 
 

@@ -15,6 +15,8 @@ from inturn.store import Event, EventKind
 
 POLL_INTERVAL_SECONDS: Final = 0.5
 """The longest pause between two polls: not every event notifies the store's waiters."""
+STOP_CHECK_SECONDS: Final = 0.1
+"""The longest wait for the store in one go, and so the longest that a stopping server waits for this thread."""
 MIN_POLL_PAUSE_SECONDS: Final = 0.05
 """The shortest pause between two polls."""
 RETRY_PAUSE_SECONDS: Final = 1.0
@@ -93,7 +95,7 @@ class EventPoller:
     def _run(self) -> None:
         while not self._stop_requested.is_set():
             try:
-                self._queue.wait(POLL_INTERVAL_SECONDS)
+                self._wait_for_commit()
                 while self._poll() and not self._stop_requested.is_set():
                     pass
                 for task in self.periodic_tasks:
@@ -104,7 +106,16 @@ class EventPoller:
             except Exception as error:  # noqa: BLE001 - all streams and long polls depend on this thread
                 log.error("the event poller failed, trying again: %s", type(error).__name__)
                 self._stop_requested.wait(RETRY_PAUSE_SECONDS)
-            time.sleep(MIN_POLL_PAUSE_SECONDS)
+            self._stop_requested.wait(MIN_POLL_PAUSE_SECONDS)
+
+    def _wait_for_commit(self) -> None:
+        """Wait for a commit, the poll interval or the end of the server."""
+        until = time.monotonic() + POLL_INTERVAL_SECONDS
+        while not self._stop_requested.is_set() and (now := time.monotonic()) < until:
+            slice_ends_at = min(now + STOP_CHECK_SECONDS, until)
+            self._queue.wait(slice_ends_at - now)
+            if time.monotonic() < slice_ends_at:  # notified
+                return
 
     def _poll(self) -> bool:
         """Pass on one page of new events; return whether there may be more."""

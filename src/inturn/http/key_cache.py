@@ -14,7 +14,7 @@ CACHE_TTL: Final = SECOND
 """A revoked key stays valid at other servers for at most this long."""
 LAST_USED_FLUSH_INTERVAL: Final = 60 * SECOND
 MAX_CACHED_KEYS: Final = 10_000
-INVALID_KEY_MESSAGE: Final = "this key is not valid: it is wrong, was revoked or has expired"
+INVALID_KEY_MESSAGE: Final = "this API key is not valid: it is mistyped, revoked or expired"
 
 
 class ApiKeyCache:

@@ -39,7 +39,7 @@ class RateLimiter:
             self._buckets.popitem(last=False)
         if not allowed:
             raise TooManyError(
-                f"this key may send {self._per_second:g} requests a second; wait a moment and try again",
+                f"this API key may send {self._per_second:g} requests a second; wait a moment and try again",
                 (1 - tokens) / self._per_second,
             )
 
@@ -59,7 +59,9 @@ class FailedLogins:
         recent = [at for at in self._failed.get((address, api_key_id), ()) if now - at < self._window]
         if len(recent) >= self._max_failures:
             wait = (recent[0] + self._window - now) / SECOND
-            raise TooManyError("too many wrong keys came from your address; check the key and try again later", wait)
+            raise TooManyError(
+                "too many wrong API keys came from your address; check the API key and try again later", wait
+            )
 
     def record_failure(self, address: str, api_key_id: str) -> None:
         """Count one wrong key."""

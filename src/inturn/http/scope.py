@@ -15,7 +15,7 @@ from inturn.http.errors import NO_SUCH_ADDRESS
 from inturn.http.state import AppState, get_app_state
 from inturn.insights import Why
 from inturn.model import Customer, Document, DocumentState, NewDocument, Progress, Receipt, clean_text
-from inturn.store import Counts, DocumentFilter, DocumentSort, Operator, Page, Submission
+from inturn.store import Counts, DocumentFilter, DocumentSort, Operator, Page, SearchResult, Submission
 
 NO_DOCUMENT: Final = "there is no such document"
 NO_CUSTOMER: Final = "there is no such customer"
@@ -74,6 +74,10 @@ class CallerScope:
         """Count the caller's matching documents by state."""
         return self.app_state.queue.counts(self.restrict_filter(where))
 
+    def search(self, text: str, limit: int) -> SearchResult:
+        """Search what the caller may see."""
+        return self.app_state.queue.search(text, limit=limit, customer=self.caller.customer)
+
     def restrict_filter(self, where: DocumentFilter) -> DocumentFilter:
         """Restrict a filter to the caller's documents."""
         customer, batch, text = (
@@ -108,8 +112,7 @@ class CallerScope:
     def why(self, id_: str) -> Why:
         """Explain a document's position, and record the estimated start for later comparison."""
         why = self.app_state.insights.why(self.document(id_).id)
-        if why.start is not None:
-            self.app_state.estimates.record(why.document.id, why.start)
+        self.app_state.estimates.record(why)
         return why
 
     def batch(self, name: str) -> Counts:

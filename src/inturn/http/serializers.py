@@ -7,7 +7,7 @@ from inturn.http import schemas
 from inturn.http.auth import Caller
 from inturn.i18n import LANGUAGES, SOURCE, Texts
 from inturn.insights import CounterStatus, CustomerShare, Timeline, TimelineEntry, Why
-from inturn.insights.explain import explain, explain_to_customer
+from inturn.insights.explain import explain, explain_to_customer, held_tenths
 from inturn.model import SECOND, Document, Progress
 from inturn.store import Event, PolicyVersion
 
@@ -34,11 +34,13 @@ def serialize_document(document: Document, caller: Caller) -> schemas.Document:
         max_attempts=spec.max_attempts,
         error=_visible_error(document.error, caller),
         uri=spec.uri,
+        has_content=spec.blob is not None,
         size=spec.size,
         sha256=spec.sha256,
         media_type=spec.media_type,
         pages=spec.pages,
         batch=spec.batch,
+        group=spec.group,
         cost=spec.cost,
         start_by=spec.start_by,
         metadata=dict(spec.metadata),
@@ -69,6 +71,7 @@ def serialize_why(why: Why, caller: Caller, texts: Texts, share: CustomerShare |
         ahead=ahead,
         no_place=None if why.no_place is None else str(why.no_place),
         start=None if why.start is None else schemas.Span(**why.start._asdict()),
+        start_held=held_tenths(why.held),
         no_start=None if why.no_start is None else str(why.no_start),
         slot_use=schemas.SlotUse(**why.slot_use._asdict()) if why.slot_use is not None and caller.sees_all else None,
         share=serialize_share(share) if caller.sees_all else None,

@@ -20,6 +20,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from inturn.analysis.arrival_processes import ArrivalProcess, Burst, Daily, Newcomers, Poisson
+from inturn.analysis.charges import with_sharing
 from inturn.analysis.engine import Discipline, Run, simulate_scenario
 from inturn.analysis.jobs import run_job
 from inturn.analysis.metrics import build_report, percentile
@@ -118,7 +119,8 @@ def _error_line(text: str) -> bytes:
 def run_scenario(request: Mapping[str, Any], send: Send) -> None:
     """Simulate a scenario in each requested order, and send a report for each.
 
-        {"scenario": name, "orders": ["fair", …], "workers": n, "load": x, "seed": n, "most": n}
+        {"scenario": name, "orders": ["fair", …], "workers": n, "load": x, "seed": n,
+         "charge": "documents", "max_share": x, "most": n}
 
     A number that is null is that of the scenario. A report is that of `inturn simulate --json` with three more keys.
     `customers` has those with the most documents. `spread` has the mean waits of all customers, shortest first.
@@ -141,11 +143,12 @@ def run_scenario(request: Mapping[str, Any], send: Send) -> None:
 
 
 def apply_overrides(scenario: Scenario, overrides: Mapping[str, Any]) -> Scenario:
-    """Change a scenario's workers and seed, and multiply its documents by `load`."""
+    """Change a scenario's workers, seed and sharing, and multiply its documents by `load`."""
     changes = {name: overrides[name] for name in ("workers", "seed") if overrides.get(name) is not None}
     load = overrides.get("load") or 1.0
     groups = tuple(replace(group, arrivals=_scale_arrivals(group.arrivals, load)) for group in scenario.groups)
-    return replace(scenario, groups=groups, **changes)
+    policy = with_sharing(scenario.policy, overrides.get("charge"), overrides.get("max_share"))
+    return replace(scenario, groups=groups, policy=policy, **changes)
 
 
 def _scale_arrivals(arrivals: ArrivalProcess, factor: float) -> ArrivalProcess:

@@ -120,8 +120,8 @@ class Broadcaster:
     async def _stream_frames(
         self, subscriber: Subscriber, after: int | None, is_authorized: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[bytes]:
-        yield RETRY_FRAME
         missed, seen = await to_thread.run_sync(self._replay_missed, subscriber.customer, after)
+        yield RETRY_FRAME  # from here on, nothing is missed
         if missed:
             yield b"".join(missed)
         keepalive_at = asyncio.get_running_loop().time() + KEEPALIVE_SECONDS

@@ -1,5 +1,6 @@
 """Hold the state that all routes of one server share."""
 
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -10,9 +11,11 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import InturnError, InvalidInputError
 from inturn.http import log
 from inturn.http.event_poller import EventPoller
+from inturn.http.failures import FailureCounter
 from inturn.http.key_cache import ApiKeyCache
 from inturn.http.limits import FailedLogins, Quotas, RateLimiter
 from inturn.http.metrics import ServerMetrics
+from inturn.http.notices import NoticeCache
 from inturn.http.sessions import Sessions
 from inturn.http.settings import ServerSettings
 from inturn.http.simulation_jobs import SimulationJobs
@@ -21,6 +24,7 @@ from inturn.http.stats import EstimateTracker, QueueHistory, WorkerShares
 from inturn.insights import CustomerIndex, Insights
 from inturn.model import SECOND
 from inturn.queue import Queue
+from inturn.worker.history import HistoryThread
 
 PAGE_PRICING_TTL: Final = SECOND
 
@@ -44,13 +48,16 @@ class AppState:
         self.quotas = Quotas(self.settings.limits, queue, clock)
         self._page_pricing = (-PAGE_PRICING_TTL, False)
         self.estimates = EstimateTracker()
+        self.failures = FailureCounter(queue)
         self.shares = WorkerShares(queue, self.insights)
         self.metrics = ServerMetrics(queue)
         self.estimates.comparison_listeners.append(self.metrics.observe_estimate_error)
         self.history = QueueHistory(self.insights, clock)
+        self.notices = NoticeCache(self.insights, self.history, clock)
         self.metrics.wait_listeners.append(self.history.add_wait)
         self.shares.work_listeners.append(self.metrics.on_work)
         self.history.read_tasks.append(self.shares.measure)
+        self.shares.measure()  # shares are of what workers do from now on
         self.event_poller = EventPoller(queue, max_waiters=self.settings.limits.long_polls)
         self.broadcaster = Broadcaster(queue, max_subscribers=self.settings.limits.listeners)
         self.customer_index = CustomerIndex(queue, clock)
@@ -60,8 +67,14 @@ class AppState:
             self.customer_index.on_events,
             self.broadcaster.on_events,  # last: a page that gets an event then requests the new figures
         ]
-        self.event_poller.periodic_tasks += [self.key_cache.flush_last_used, self.history.refresh_if_due]
+        self.insights.open_forecasts = self.estimates.open_forecasts
+        self.event_poller.periodic_tasks += [
+            partial(self.estimates.learn, queue, self.insights),
+            self.key_cache.flush_last_used,
+            self.history.refresh_if_due,
+        ]
         self.simulation_jobs = SimulationJobs(self.settings.store)
+        self._history_thread = HistoryThread(queue)
 
     @property
     def has_local_blobs(self) -> bool:
@@ -93,10 +106,12 @@ class AppState:
 
     def __enter__(self) -> Self:
         self.event_poller.start()
+        self._history_thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.event_poller.stop()
+        self._history_thread.stop()
         try:
             self.key_cache.flush_last_used(force=True)
         except InturnError as exc:

@@ -5,9 +5,12 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Final, NamedTuple
 
 from inturn.clock import Clock
+from inturn.errors import NotFoundError
 from inturn.http import schemas
 from inturn.http.metrics import WaitSample
 from inturn.insights import (
@@ -18,9 +21,12 @@ from inturn.insights import (
     ShareMeter,
     Shares,
     Span,
+    Why,
     live_overview,
 )
 from inturn.model import SECOND, DocumentState
+from inturn.policy.forecasts import MAX_OUTCOMES, Forecast, ForecastOutcome
+from inturn.queue_admin import QueueAdmin
 from inturn.queue_reader import QueueReader
 from inturn.store import Event, EventKind, WorkLog
 
@@ -38,6 +44,9 @@ COMMIT_DELAY: Final = 2 * SECOND
 """Work is measured up to this long ago: an outcome may be committed later than its time says."""
 MAX_OPEN_ESTIMATES: Final = 10_000
 MAX_COMPARED: Final = 1_000
+MAX_SAMPLED: Final = 3
+"""New documents whose start is estimated in a round, so that forecasts are learned without anyone asking."""
+SAMPLE_SECONDS: Final = 10.0
 ABANDONED_EVENT_KINDS: Final = frozenset({EventKind.CANCELLED, EventKind.EXPIRED})
 
 
@@ -78,6 +87,7 @@ class QueueHistory:
         self._snapshot: LiveOverview | None = None
         self._viewed_at = -VIEWER_TIMEOUT
         self._read_duration = 0
+        self._began_at = clock.now()
         self.read_tasks: list[Callable[[], None]] = []
         """Other reads at the same pace, one caller at a time."""
 
@@ -130,6 +140,8 @@ class QueueHistory:
         now = self._clock.now()
         is_viewed = 0 <= now - self._viewed_at < VIEWER_TIMEOUT
         interval = self._refresh_interval(VIEWED_REFRESH if is_viewed else IDLE_REFRESH)
+        if self._snapshot is None and 0 <= now - self._began_at < SAMPLE_INTERVAL:
+            return  # the first requests after a start are not delayed by a read that nobody asked for
         if self._snapshot is None or not 0 <= now - self._snapshot.live.at < interval:
             with self._read_lock:
                 self._refresh()
@@ -220,26 +232,58 @@ class EstimateTracker:
         self.comparison_listeners: list[Callable[[float], None]] = []
         """Called with the distance from the estimated span, in seconds."""
         self._lock = threading.Lock()
-        self._open: OrderedDict[str, Span] = OrderedDict()
+        self._open: OrderedDict[str, tuple[Span, Forecast]] = OrderedDict()
+        self._outcomes: list[ForecastOutcome] = []
+        self._submitted: deque[str] = deque(maxlen=MAX_SAMPLED)
+        self._sampled_at = 0.0
         self._errors: deque[int] = deque(maxlen=MAX_COMPARED)
         self._inside = self._early = self._late = 0
 
-    def record(self, id_: str, span: Span) -> None:
+    def record(self, why: Why) -> None:
         """Remember the estimate for a document, unless there is one already."""
+        if why.start is None or why.forecast is None:
+            return
         with self._lock:
-            self._open.setdefault(id_, span)
+            self._open.setdefault(why.document.id, (why.start, why.forecast))
             if len(self._open) > MAX_OPEN_ESTIMATES:
                 self._open.popitem(last=False)
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Compare the estimates of started documents; drop those of documents that never start."""
         with self._lock:
+            for event in events:
+                if event.kind is EventKind.SUBMITTED:
+                    self._submitted.extend(event.documents[-1:])
             for event in events if self._open else ():
                 for id_ in event.documents:
-                    if event.kind is EventKind.STARTED and (span := self._open.pop(id_, None)) is not None:
-                        self._compare(span, event.at)
+                    if event.kind is EventKind.STARTED and (estimate := self._open.pop(id_, None)) is not None:
+                        self._compare(*estimate, event.at)
                     elif event.kind in ABANDONED_EVENT_KINDS:
                         self._open.pop(id_, None)
+
+    def open_forecasts(self) -> list[Forecast]:
+        """Return the forecasts of documents that still wait, the newest."""
+        with self._lock:
+            return [forecast for _, forecast in islice(reversed(self._open.values()), MAX_OUTCOMES)]
+
+    def learn(self, queue: QueueAdmin, insights: Insights) -> None:
+        """Store what became of estimates, and estimate the starts of a few new documents; at most every ten seconds.
+
+        The event poller calls this: later forecasts learn from it, whether or not anyone asks for one.
+        """
+        now = time.monotonic()
+        if now < self._sampled_at + SAMPLE_SECONDS:
+            return
+        self._sampled_at = now
+        with self._lock:
+            outcomes, self._outcomes = self._outcomes, []
+            ids = list(self._submitted)
+            self._submitted.clear()
+        if outcomes:
+            queue.add_forecasts(outcomes)
+        for id_ in ids:
+            with suppress(NotFoundError):
+                self.record(insights.why(id_))
 
     def summary(self) -> schemas.Estimates:
         """Summarize how many estimates were right, and the median error."""
@@ -253,7 +297,9 @@ class EstimateTracker:
                 median_error=round(statistics.median(self._errors)) if self._errors else None,
             )
 
-    def _compare(self, span: Span, started_at: int) -> None:
+    def _compare(self, span: Span, forecast: Forecast, started_at: int) -> None:
+        is_held = span.earliest <= started_at <= span.latest
+        self._outcomes.append(ForecastOutcome(forecast, max(0, started_at - forecast.at), is_held))
         if started_at < span.earliest:
             self._early += 1
         elif started_at > span.latest:

@@ -1,7 +1,20 @@
 """The read model of all screens: queue state, and why a document waits. Data only; `explain` adds the prose."""
 
+from inturn.insights.at_work import is_silent
 from inturn.insights.customer_index import CustomerEntry, CustomerIndex, SortBy
+from inturn.insights.failures import FailureGroup, FailureGroups, error_kind, failure_groups, failures_of_group
 from inturn.insights.forecast import expected_start
+from inturn.insights.history import (
+    DEFAULT_TOP,
+    HistoryBy,
+    HistoryPoint,
+    HistoryQuery,
+    HistorySeries,
+    HistoryView,
+    read_history,
+)
+from inturn.insights.lanes_ahead import open_lanes
+from inturn.insights.notices import Notice, NoticeKind, customer_notices, queue_notices
 from inturn.insights.overview import MAX_SHOWN_CUSTOMERS, live_overview
 from inturn.insights.reader import (
     MIN_FINISHES,
@@ -9,7 +22,6 @@ from inturn.insights.reader import (
     Insights,
     counter_status,
     observed_window,
-    open_lanes,
     stored_counter,
 )
 from inturn.insights.shares import SHARE_WINDOW, CustomerShare, ShareMeter, Shares
@@ -33,6 +45,7 @@ from inturn.insights.views import (
 )
 
 __all__ = [
+    "DEFAULT_TOP",
     "MAX_SHOWN_CUSTOMERS",
     "MIN_FINISHES",
     "SHARE_WINDOW",
@@ -46,12 +59,21 @@ __all__ = [
     "CustomerEntry",
     "CustomerIndex",
     "CustomerShare",
+    "FailureGroup",
+    "FailureGroups",
+    "HistoryBy",
+    "HistoryPoint",
+    "HistoryQuery",
+    "HistorySeries",
+    "HistoryView",
     "Insights",
     "LaneGroup",
     "LiveOverview",
     "LiveView",
     "NoPlace",
     "NoStart",
+    "Notice",
+    "NoticeKind",
     "Overview",
     "ShareMeter",
     "Shares",
@@ -62,10 +84,17 @@ __all__ = [
     "TimelineEntry",
     "Why",
     "counter_status",
+    "customer_notices",
     "document_timeline",
+    "error_kind",
     "expected_start",
+    "failure_groups",
+    "failures_of_group",
+    "is_silent",
     "live_overview",
     "observed_window",
     "open_lanes",
+    "queue_notices",
+    "read_history",
     "stored_counter",
 ]

@@ -5,7 +5,7 @@ from typing import Final
 
 from inturn.insights.views import AtWork
 from inturn.model import SECOND, Document, Worker
-from inturn.store import RunningClaim
+from inturn.store import WORKER_TIMEOUT, RunningClaim
 
 REPORT_DELAY: Final = 2 * SECOND
 """A report may lack claims of this long before it: it is built before it is written."""
@@ -16,7 +16,7 @@ def begun_at(worker: Worker, held: Sequence[Document] | Sequence[RunningClaim]) 
 
     Those in its report come first, then claims since the report, up to its slots.
     """
-    report, seen_at = worker
+    report, seen_at, _ = worker
     reported = report.at_work or {}
     begun = {
         claim.id: max(claim.started_at or 0, seen_at - reported[claim.id]) for claim in held if claim.id in reported
@@ -24,6 +24,11 @@ def begun_at(worker: Worker, held: Sequence[Document] | Sequence[RunningClaim]) 
     since = [claim for claim in held if claim.id not in reported and _may_be_at_work(claim, worker)]
     since.sort(key=lambda claim: claim.fence or 0)
     return begun | {claim.id: claim.started_at or 0 for claim in since[: max(0, report.slots - len(begun))]}
+
+
+def is_silent(worker: Worker, now: int) -> bool:
+    """Return whether a worker has not reported for so long that it counts as gone."""
+    return abs(now - worker.seen_at) > WORKER_TIMEOUT
 
 
 def at_work(worker: Worker, held: Sequence[Document]) -> AtWork:

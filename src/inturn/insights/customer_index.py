@@ -1,6 +1,6 @@
 """Index all customers in memory, so that lists of a hundred thousand can be searched, sorted and counted.
 
-The first request reads all customers: 100,000 take one to a few seconds. Later, customers named in an event are read
+The first request reads all customers: 100,000 take less than a second. Later, customers named in an event are read
 again. All customers are read again at intervals, because checks for other queues write no event.
 """
 
@@ -16,7 +16,6 @@ from inturn.policy import PriorityPolicy
 from inturn.queue_reader import QueueReader
 from inturn.store import CustomerFilter, Event
 
-PAGE_SIZE: Final = 1_000
 MIN_REFRESH_INTERVAL: Final = 60 * SECOND
 REFRESH_DURATION_FACTOR: Final = 20
 """The interval between two full reads is at least this many times the duration of one."""
@@ -140,15 +139,8 @@ class CustomerIndex:
         self._read_at = self._clock.now()  # set before reading, so that no event is missed
         with self._lock:
             self._stale.clear()
-        entries: dict[str, CustomerEntry] = {}
-        after: str | None = None
         try:
-            while True:
-                page = self._queue.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
-                entries |= {customer.name: entry_from_customer(customer) for customer in page.items}
-                after = page.next
-                if after is None:
-                    break
+            entries = {summary.name: _entry(*summary) for summary in self._queue.customer_summaries()}
         except InturnError:
             self._read_at = before
             raise
@@ -173,16 +165,20 @@ class CustomerIndex:
 
 def entry_from_customer(customer: Customer) -> CustomerEntry:
     """Return the index entry of a customer."""
-    settings = customer.settings
-    return CustomerEntry(
-        name=customer.name,
-        sort_name=(settings.display_name or customer.name).lower(),
-        waiting=customer.waiting,
-        running=customer.running,
-        count=customer.count,
-        updated_at=customer.updated_at,
-        paused=settings.paused,
-    )
+    settings, counter = customer.settings, (customer.count, customer.updated_at)
+    return _entry(customer.name, settings.display_name, *counter, settings.paused, customer.waiting, customer.running)
+
+
+def _entry(  # noqa: PLR0913, PLR0917 - the fields of a summary
+    name: str,
+    display_name: str | None,
+    count: int | None,
+    updated_at: int | None,
+    paused: bool,  # noqa: FBT001
+    waiting: int,
+    running: int,
+) -> CustomerEntry:
+    return CustomerEntry._make((name, (display_name or name).lower(), waiting, running, count, updated_at, paused))
 
 
 def _matching(entries: list[CustomerEntry], where: CustomerFilter) -> list[CustomerEntry]:

@@ -15,8 +15,20 @@ from inturn.insights import (
     NoStart,
     Why,
 )
-from inturn.model import DocumentState
+from inturn.model import SECOND, DocumentState
+from inturn.policy.forecasts import HeldCounts
 from inturn.policy.position import Ahead
+
+MIN_HELD: Final = 20
+"""Forecasts of the last day from which on their accuracy is shown."""
+RANGE_STEPS: Final = (
+    (120 * SECOND, 10 * SECOND),
+    (1_800 * SECOND, 60 * SECOND),
+    (10_800 * SECOND, 300 * SECOND),
+    (86_400 * SECOND, 1_800 * SECOND),
+    (604_800 * SECOND, 3_600 * SECOND),
+)
+"""Up to which wait a range is rounded to which step."""
 
 STATE_TEXT_KEYS: Final = {
     DocumentState.WAITING: "state_waiting",
@@ -140,14 +152,23 @@ def _start(why: Why, texts: Texts) -> str:
         if why.no_start is NoStart.NO_WORKER:
             return texts.text("start_no_worker")
         return texts.text("start_too_few", fewest=MIN_FINISHES, span=texts.duration(THROUGHPUT_WINDOW))
-    earliest, latest = why.start
-    return texts.text(
-        "start_between",
-        earliest=texts.time(earliest),
-        latest=texts.time(latest),
-        shortest=texts.duration(earliest - why.at),
-        longest=texts.duration(latest - why.at),
-    )
+    shortest, longest = rounded_range(why.start.earliest - why.at, why.start.latest - why.at)
+    start = texts.text("start_about", shortest=texts.duration(shortest), longest=texts.duration(longest))
+    tenths = held_tenths(why.held)
+    return start if tenths is None else f"{start} {texts.text('start_held', n=tenths)}"
+
+
+def rounded_range(shortest: int, longest: int) -> tuple[int, int]:
+    """Round a range of waits outwards to what is known of it: to 10 seconds, minutes, and so on with its length."""
+    step = next((step for limit, step in RANGE_STEPS if longest < limit), RANGE_STEPS[-1][1])
+    return shortest // step * step, -(-longest // step) * step
+
+
+def held_tenths(held: HeldCounts | None) -> int | None:
+    """Return of how many out of ten forecasts the document started within the span; None if that says little."""
+    if held is None or held.total < MIN_HELD:
+        return None
+    return held.held * 10 // held.total
 
 
 def explain_to_customer(why: Why, texts: Texts, place: int | None) -> Iterator[str]:

@@ -5,6 +5,7 @@ counts documents that already wait. New documents of better levels also go first
 the same level, up to one for each document of its own lane.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Final, NamedTuple
 
 from inturn.insights.views import Span
 from inturn.model import EXPEDITED_LEVEL, SECOND
+from inturn.policy.forecasts import Forecast, ForecastOutcome, likely_waits
 from inturn.policy.position import Ahead
 from inturn.store import Event, EventKind
 
@@ -21,8 +23,6 @@ HISTORY_WINDOW: Final = 600 * SECOND
 SAMPLE_SIZES: Final = (100, 500)
 """Starts under load that a speed is measured by: a short and a long sample."""
 MIN_STARTS: Final = 20
-SPEEDUP_FACTOR, SLOWDOWN_FACTOR = 2.0, 2.0
-"""Margins on the measured speed. With these, about nine of ten starts lie within their span."""
 MAX_DELAY_FACTOR: Final = 20
 """New documents delay a start by at most this factor of the present backlog."""
 _QUEUEING_EVENTS: Final = frozenset(
@@ -79,23 +79,29 @@ def arrival_rates(target: ForecastTarget, arrived: RecentArrivals, thresholds: S
     return ArrivalRates(sum(min(n, better) for n in others) / arrived.window, sum(same) / arrived.window, len(same))
 
 
-def expected_start(ahead: Ahead, target: ForecastTarget, speed: Speed, rates: ArrivalRates, now: int) -> Span:
-    """Return the earliest and latest expected start of a document.
-
-    Earliest: everything ahead starts twice as fast as measured; at once, if the speed was not measured under load.
-    Latest: half as fast, with arrivals as before and one more customer in its level.
-    """
+def expected_wait(ahead: Ahead, target: ForecastTarget, speed: Speed, rates: ArrivalRates) -> int:
+    """Return how long a document waits if starts and arrivals go on as they did."""
     turns = ahead.own_line + 1
-    more = 0 if target.other_lanes is None else turns
     lanes = 0 if target.other_lanes is None else max(target.other_lanes, rates.customers)
     max_same = max(0, turns * lanes - ahead.same_level)
-    longest = MAX_DELAY_FACTOR * (ahead.place + more + 1) * speed.slow
-    time = 0.0
+    gap = math.sqrt(speed.fast * speed.slow)
+    longest = MAX_DELAY_FACTOR * (ahead.place + 1) * gap
+    wait = 0.0
     for _ in range(50):
-        newcomers = rates.better * time + min(rates.same * time, max_same) + more
-        time = min((ahead.place + newcomers + 1) * speed.slow, longest)
-    earliest = ahead.place * speed.fast / SPEEDUP_FACTOR if speed.is_loaded else 0.0
-    return Span(now + round(earliest), now + round(time * SLOWDOWN_FACTOR))
+        newcomers = rates.better * wait + min(rates.same * wait, max_same)
+        wait = min((ahead.place + newcomers + 1) * gap, longest)
+    return round(wait)
+
+
+def expected_start(
+    forecast: Forecast, speed: Speed, outcomes: Iterable[ForecastOutcome], waiting: Iterable[Forecast] = ()
+) -> Span:
+    """Return the earliest and latest start that are likely, by what became of earlier forecasts.
+
+    At once, if the speed was not measured under load: a slot may be free.
+    """
+    shortest, longest = likely_waits(forecast, outcomes, waiting)
+    return Span(forecast.at + (shortest if speed.is_loaded else 0), forecast.at + longest)
 
 
 class StartTimes:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from inturn.insights.held import lane_group
 from inturn.insights.reader import Insights
-from inturn.insights.views import LaneGroup, LiveOverview
+from inturn.insights.views import LiveOverview
 from inturn.model import EXPEDITED_LEVEL
 from inturn.policy import Order
 from inturn.store import LaneSnapshot, SchedulerSnapshot
@@ -17,22 +18,23 @@ def live_overview(insights: Insights, now: int) -> LiveOverview:
     """Read the queue for a screen that shows all of it."""
     live = insights.live(now, busiest_limit=MAX_SHOWN_CUSTOMERS)
     snapshot, version = insights.scheduler_snapshot(now), insights.policy()
-    lanes = snapshot.lanes
     last = len(version.policy.priority.thresholds) + 1
+    levels = range(max((last, *live.waiting)) + 1)
+    whole = lane_group(levels, snapshot)
+    waits = [max(0, now - lane.head.ready_at) for lane in snapshot.all_lanes]
     return LiveOverview(
         live=live,
         policy=version,
-        customers=len({lane.customer for lane in lanes}),
+        customers=whole.customers,
+        held_customers=whole.held_customers,
+        held=whole.held,
+        oldest_wait=max(waits, default=None),
         overdue=tuple(sorted({lane.level for lane in _overdue_lanes(snapshot, now)})),
         overdue_uses=sum(snapshot.overdue_uses),
         last_level=last,
-        quiet=_group([lane for lane in lanes if lane.level < last]),
-        busy=_group([lane for lane in lanes if lane.level >= last]),
+        quiet=lane_group(levels[:last], snapshot),
+        busy=lane_group(levels[last:], snapshot),
     )
-
-
-def _group(lanes: list[LaneSnapshot]) -> LaneGroup:
-    return LaneGroup(len({lane.customer for lane in lanes}), sum(lane.waiting for lane in lanes))
 
 
 def _overdue_lanes(snapshot: SchedulerSnapshot, now: int) -> Iterator[LaneSnapshot]:

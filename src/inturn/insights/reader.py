@@ -2,25 +2,26 @@
 
 import time
 from collections import Counter as CountOf
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import nlargest
 from itertools import islice
 from typing import Final
 
 from inturn.clock import Clock, SystemClock
 from inturn.errors import NotFoundError
-from inturn.insights.at_work import at_work
+from inturn.insights.at_work import at_work, is_silent
 from inturn.insights.forecast import (
     MIN_STARTS,
-    ForecastTarget,
     RecentArrivals,
     Speed,
     StartTimes,
     arrival_rates,
     arrivals_from_events,
     expected_start,
+    expected_wait,
     start_times_from_events,
 )
+from inturn.insights.lanes_ahead import count_ahead, forecast_target, lane_index
 from inturn.insights.shares import SHARE_WINDOW, ShareMeter, Shares
 from inturn.insights.views import (
     AtWork,
@@ -38,14 +39,14 @@ from inturn.insights.views import (
     Why,
 )
 from inturn.model import SECOND, Customer, Document, DocumentState
-from inturn.policy import Order, PriorityPolicy
+from inturn.policy import PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
-from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
+from inturn.policy.forecasts import DAY, HOUR, Forecast, ForecastLog
+from inturn.policy.position import Ahead
 from inturn.policy.priority import Counter
 from inturn.policy.slot_share import MIN_SHARED_SLOTS, SlotShares
 from inturn.queue_reader import QueueReader
 from inturn.store import (
-    WORKER_TIMEOUT,
     CustomerFilter,
     DocumentFilter,
     PolicyVersion,
@@ -53,6 +54,7 @@ from inturn.store import (
     live_slots,
 )
 
+FORECAST_LOG_MAX_AGE: Final = 10 * SECOND
 SNAPSHOT_MAX_AGE: Final = SECOND
 """Maximum age of the cached scheduler snapshot for places and forecasts."""
 SNAPSHOT_AGE_FACTOR: Final = 10
@@ -84,6 +86,9 @@ class Insights:
         self._shares: Shares | None = None
         self._shares_age = 0
         self._created_at: int | None = None
+        self._forecasts: tuple[int, ForecastLog] | None = None
+        self.open_forecasts: Callable[[], Iterable[Forecast]] = tuple
+        """Forecasts whose documents still wait, as far as this process knows them."""
         self._recent_flow: tuple[int, StartTimes, RecentArrivals] | None = None
 
     def why(self, id: str, now: int | None = None) -> Why:
@@ -94,7 +99,7 @@ class Insights:
         slot_use = self._slot_use(customer, now) if customer.at_slot_limit else None
         closed_by = self._closed_by(document, customer, slot_use)
         ahead, no_place = self._ahead(document, closed_by, now)
-        start, no_start = self._start(document, ahead, no_place, now)
+        forecast, start, no_start = self._start(document, ahead, no_place, now)
         return Why(
             document=document,
             at=now,
@@ -105,6 +110,8 @@ class Insights:
             no_place=no_place,
             start=start,
             no_start=no_start,
+            forecast=forecast,
+            held=None if start is None else self._forecast_log(now).held_since(now - DAY - HOUR),
             slot_use=slot_use
             if ClosedBy.SHARE in closed_by and slot_use and slot_use.slots >= MIN_SHARED_SLOTS
             else None,
@@ -142,9 +149,14 @@ class Insights:
             oldest_waits=waits,
             per_second=self._per_second(now),
             busiest=self._busiest(now, busiest_limit),
-            at_work=self._at_work(),
+            at_work=self.at_work(),
             paused=self._queue.paused(),
         )
+
+    def lane_waits(self, customer: str, now: int) -> dict[int, int]:
+        """Return the longest wait in each lane of a customer, by level; closed lanes included."""
+        lanes = [lane for lane in self.scheduler_snapshot(now).all_lanes if lane.customer == customer]
+        return {lane.level: max(0, now - lane.head.ready_at) for lane in lanes}
 
     def counter(self, customer: Customer) -> CounterStatus | None:
         """Return a customer's counter and when it resets; None if the customer was never checked."""
@@ -156,7 +168,7 @@ class Insights:
         return self._queue.policy().policy.priority.check(stored_counter(customer), now).level
 
     def policy(self) -> PolicyVersion:
-        """Return the policy in force."""
+        """Return the active policy."""
         return self._queue.policy()
 
     def scheduler_snapshot(self, now: int) -> SchedulerSnapshot:
@@ -227,13 +239,13 @@ class Insights:
     def _busiest(self, now: int, limit: int) -> tuple[BusyCustomer, ...]:
         """Return the customers with the most waiting documents.
 
-        They come from one page of customers and, if there are more, from the longest open lanes.
+        They come from one page of customers and, if there are more, from the longest lanes.
         """
         page = self._queue.customers(CustomerFilter(waiting=True), limit=PAGE_SIZE)
         customers = {customer.name: customer for customer in page.items}
         if page.next is not None:
             waiting: CountOf[str] = CountOf()
-            for lane in self._scheduler_snapshot(now).lanes:
+            for lane in self._scheduler_snapshot(now).all_lanes:
                 waiting[lane.customer] += lane.waiting
             for name, _ in waiting.most_common(limit):
                 customers.setdefault(name, self._queue.customer(name))
@@ -255,7 +267,8 @@ class Insights:
         running = [customer for customer in page if customer.name in counters and customer.name not in known]
         return sorted(running, key=lambda customer: counters[customer.name].count)
 
-    def _at_work(self) -> tuple[AtWork, ...]:
+    def at_work(self) -> tuple[AtWork, ...]:
+        """Return the workers with the documents that their slots process."""
         running = self._queue.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=PAGE_SIZE).items
         return tuple(
             at_work(worker, [document for document in running if document.worker == worker.report.name])
@@ -306,7 +319,7 @@ class Insights:
 
     def _slot_use(self, customer: Customer, now: int) -> SlotUse:
         """Return how much of the live slots a customer uses."""
-        slots = live_slots(((worker.seen_at, worker.report.open_slots) for worker in self._queue.workers()), now)
+        slots = live_slots(((worker.seen_at, worker.open_slots) for worker in self._queue.workers()), now)
         return SlotUse(customer.running, slots)
 
     def _is_at_limit(self, use: SlotUse) -> bool:
@@ -324,26 +337,35 @@ class Insights:
         ahead = self._queue.ahead_in_lane(document.id)
         for fresh in (False, True):
             snapshot = self._scheduler_snapshot(now, fresh=fresh)
-            index = _lane_index(document, snapshot)
+            index = lane_index(document, snapshot)
             if index is not None and snapshot.lanes[index].waiting > ahead:
-                return _count_ahead(snapshot, index, ahead, document.seq), None
+                return count_ahead(snapshot, index, ahead, document.seq), None
         return None, NoPlace.MOVED
 
     def _start(
         self, document: Document, ahead: Ahead | None, no_place: NoPlace | None, now: int
-    ) -> tuple[Span | None, NoStart | None]:
+    ) -> tuple[Forecast | None, Span | None, NoStart | None]:
         if ahead is None:
             unknown = {NoPlace.CLOSED: NoStart.CLOSED}
-            return None, unknown.get(no_place or NoPlace.MOVED, NoStart.NOT_WAITING)
-        if not self._has_worker(now):
-            return None, NoStart.NO_WORKER
+            return None, None, unknown.get(no_place or NoPlace.MOVED, NoStart.NOT_WAITING)
+        if not self.has_worker(now):
+            return None, None, NoStart.NO_WORKER
         starts, arrived = self._flow(now)
         speed = starts.speed(now) or self._finish_speed(now)
         if speed is None:
-            return None, NoStart.TOO_FEW_FINISHES
+            return None, None, NoStart.TOO_FEW_FINISHES
         target = forecast_target(document, self._scheduler_snapshot(now))
         rates = arrival_rates(target, arrived, self._queue.policy().policy.priority.thresholds)
-        return expected_start(ahead, target, speed, rates, now), None
+        forecast = Forecast(now, expected_wait(ahead, target, speed, rates), document.lane_level)
+        outcomes = self._forecast_log(now).outcomes
+        return forecast, expected_start(forecast, speed, outcomes, self.open_forecasts()), None
+
+    def _forecast_log(self, now: int) -> ForecastLog:
+        """Return what became of earlier forecasts, cached for ten seconds."""
+        cached = self._forecasts
+        if cached is None or not 0 <= now - cached[0] < FORECAST_LOG_MAX_AGE:
+            cached = self._forecasts = (now, self._queue.forecast_log())
+        return cached[1]
 
     def _flow(self, now: int) -> tuple[StartTimes, RecentArrivals]:
         """Return recent starts and arrivals, cached for a second."""
@@ -378,10 +400,15 @@ class Insights:
             self._created_at = self._queue.policies()[-1].at
         return self._created_at
 
-    def _has_worker(self, now: int) -> bool:
-        """Return whether a worker reported recently, or a program without reports (a custom loop) holds a claim."""
+    @property
+    def queue(self) -> QueueReader:
+        """The queue that is read."""
+        return self._queue
+
+    def has_worker(self, now: int) -> bool:
+        """Return whether a live worker takes documents, or a program without reports (a custom loop) holds a claim."""
         workers = self._queue.workers()
-        if any(abs(now - worker.seen_at) <= WORKER_TIMEOUT and not worker.report.stopping for worker in workers):
+        if any(worker.open_slots and not is_silent(worker, now) for worker in workers):
             return True
         names = {worker.report.name for worker in workers}
         running = self._queue.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=SMALL_PAGE_SIZE).items
@@ -412,33 +439,3 @@ def observed_window(window: int, created_at: int, now: int) -> int:
 
 def _matches_level(priority: PriorityPolicy, document: Document) -> bool:
     return priority.level(document.count) == document.level
-
-
-def _lane_index(document: Document, snapshot: SchedulerSnapshot) -> int | None:
-    for index, lane in enumerate(snapshot.lanes):
-        if lane.customer == document.customer and lane.level == document.lane_level:
-            return index
-    return None
-
-
-def _count_ahead(snapshot: SchedulerSnapshot, index: int, ahead: int, seq: int) -> Ahead:
-    lanes = open_lanes(snapshot)
-    if snapshot.policy.order is Order.FAIR:
-        return fair_ahead(lanes, index, ahead)
-    return classic_ahead(lanes, index, ahead, seq)
-
-
-def forecast_target(document: Document, snapshot: SchedulerSnapshot) -> ForecastTarget:
-    """Return the forecast input of a waiting document."""
-    level = document.lane_level
-    is_fair = snapshot.policy.order is Order.FAIR
-    others = sum(lane.level == level and lane.customer != document.customer for lane in snapshot.lanes)
-    return ForecastTarget(document.customer, level, others if is_fair else None)
-
-
-def open_lanes(snapshot: SchedulerSnapshot) -> list[OpenLane]:
-    """Convert a snapshot to the input of `inturn.policy.position`."""
-    return [
-        OpenLane(lane.level, lane.turn, lane.stamp, lane.weight, lane.waiting, lane.charge, lane.head.seq)
-        for lane in snapshot.lanes
-    ]

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inturn.model import Customer, Document, DocumentState, Worker
+from inturn.policy.forecasts import Forecast, HeldCounts
 from inturn.policy.position import Ahead
 from inturn.store import Operator, PolicyVersion, Throughput
 
@@ -86,6 +87,10 @@ class Why:
     no_place: NoPlace | None
     start: Span | None
     no_start: NoStart | None
+    forecast: Forecast | None = None
+    """What `start` was derived from."""
+    held: HeldCounts | None = None
+    """How many of the starts of the last day were within their span; None without `start`."""
     slot_use: SlotUse | None = None
     """Set while the share closes the lane, if workers are alive."""
 
@@ -161,10 +166,15 @@ class BatchStatus:
 
 
 class LaneGroup(NamedTuple):
-    """Customers with open lanes in some levels, and the documents in these lanes."""
+    """Customers with documents waiting in some levels, and these documents; how many of both are held.
+
+    Held are those in closed lanes: of a paused, capped or limited customer.
+    """
 
     customers: int
     waiting: int
+    held_customers: int = 0
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +184,19 @@ class LiveOverview:
     live: LiveView
     policy: PolicyVersion
     customers: int
-    """Customers with an open lane."""
+    """Customers with waiting documents."""
+    held_customers: int
+    """Those of them with closed lanes only: paused, capped or limited."""
+    held: int
+    """The waiting documents of these."""
+    oldest_wait: int | None
+    """The longest wait, held documents included, in microseconds."""
     overdue: tuple[int, ...]
     """Levels with an overdue head."""
     overdue_uses: int
     """Uses of the overdue slot since the queue was created."""
     last_level: int
     quiet: LaneGroup
-    """Lanes before the last level: customers without a long burst."""
+    """Levels before the last one: customers without a long burst."""
     busy: LaneGroup
-    """Lanes of the last level."""
+    """The last level."""

@@ -1,4 +1,4 @@
-"""Serve `/v1/audit`, `/v1/workers` and `/v1/estimates` to operators."""
+"""Serve `/v1/audit` and `/v1/estimates` to operators."""
 
 from typing import Annotated, Final, NamedTuple
 
@@ -7,12 +7,12 @@ from fastapi import APIRouter, Query
 from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
-from inturn.http.routes.documents import PageLimit
+from inturn.http.routes.documents import PageLimit, Since, Until
 from inturn.http.scope import ReadScope
 from inturn.http.serializers import serialize_audit_event
 from inturn.model import MAX_NAME_LENGTH
 from inturn.queue_reader import QueueReader
-from inturn.store import Event, EventKind
+from inturn.store import ALL_TIME, Event, EventKind, TimeRange
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 READ_PAGE_SIZE: Final = 1_000
@@ -21,14 +21,17 @@ MAX_READS: Final = 10
 
 
 @router.get("/audit", operation_id="listAuditEvents", responses=ErrorResponses.of(422))
-def audit(
+def audit(  # noqa: PLR0913 - one parameter for each filter
     scope: ReadScope,
     _: OperatorAccess,
+    *,
     kind: Annotated[list[EventKind] | None, Query(description="Only these kinds.")] = None,
     operator: Annotated[
         str | None, Query(max_length=MAX_NAME_LENGTH, description="Part of the operator's name.")
     ] = None,
     customer: Annotated[str | None, Query(max_length=MAX_NAME_LENGTH, description="Part of a customer's name.")] = None,
+    since: Since = None,
+    until: Until = None,
     limit: PageLimit = 100,
     before: Annotated[int | None, Query(ge=0, le=2**62, description="The `next` of the page before.")] = None,
 ) -> schemas.AuditPage:
@@ -36,7 +39,8 @@ def audit(
 
     A filtered page may have fewer than `limit` events, even none, and still a `next`: it has read that far.
     """
-    where = AuditFilter(frozenset(kind or ()), (operator or "").casefold(), (customer or "").casefold())
+    within = TimeRange(since, until)
+    where = AuditFilter(frozenset(kind or ()), (operator or "").casefold(), (customer or "").casefold(), within)
     events, next_before = find_audit_events(scope.app_state.queue, where, limit, before)
     return schemas.AuditPage(events=[serialize_audit_event(event) for event in events], next=next_before)
 
@@ -47,6 +51,8 @@ class AuditFilter(NamedTuple):
     kinds: frozenset[EventKind]
     operator: str
     customer: str
+    within: TimeRange = ALL_TIME
+    """Applied by the store."""
 
     def matches(self, event: Event) -> bool:
         """Whether an event meets all conditions."""
@@ -63,9 +69,9 @@ def find_audit_events(
 ) -> tuple[list[Event], int | None]:
     """Return the newest matching events, and the cursor of the next page or None. The number of reads is bounded."""
     events: list[Event] = []
-    read_limit = READ_PAGE_SIZE if any(where) else limit + 1
+    read_limit = READ_PAGE_SIZE if any(where[:3]) else limit + 1
     for _ in range(MAX_READS):
-        page = queue.audit(limit=read_limit, before=before)
+        page = queue.audit(limit=read_limit, before=before, within=where.within)
         for event in page:
             if len(events) == limit:
                 return events, before
@@ -75,26 +81,6 @@ def find_audit_events(
         if len(page) < read_limit:
             return events, None
     return events, before
-
-
-@router.get("/workers", operation_id="listWorkers", responses=ErrorResponses.of())
-def list_workers(scope: ReadScope, _: OperatorAccess) -> schemas.Workers:
-    """Operators: list workers as they last reported."""
-    workers = [
-        schemas.Worker(
-            name=report.name,
-            host=report.host,
-            process=report.process,
-            slots=report.slots,
-            busy=report.busy,
-            processor=report.processor,
-            started_at=report.started_at,
-            seen_at=seen_at,
-            stopping=report.stopping,
-        )
-        for report, seen_at in scope.app_state.queue.workers()
-    ]
-    return schemas.Workers(workers=workers)
 
 
 @router.get("/estimates", operation_id="getEstimates", responses=ErrorResponses.of())

@@ -11,7 +11,7 @@ from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import CallerScope, WriteScope
 from inturn.model import CANCELLABLE, RETRYABLE, DocumentState
-from inturn.store import DocumentFilter, Operator
+from inturn.store import DocumentFilter, DocumentTime, Operator
 
 router: Final = APIRouter(prefix="/v1", tags=["documents"])
 
@@ -24,20 +24,24 @@ class BulkAction(NamedTuple):
     allowed_states: frozenset[DocumentState]
     default_states: frozenset[DocumentState]
     """The states of a filter that names none."""
+    default_time: DocumentTime
+    """The time that `since` and `until` are about without `time`: what can be retried has ended."""
 
 
 @router.post("/documents/cancel", operation_id="cancelDocuments", responses=ErrorResponses.of(413, 422))
 def cancel_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.BulkResult:
-    """Cancel all matching documents that have not ended; with `dry_run`, only count them."""
+    """Cancel all matching documents that have not finished; with `dry_run`, only count them."""
     queue = scope.app_state.queue
-    return _apply(body, scope, BulkAction(queue.cancel_all, queue.cancel_many, CANCELLABLE, CANCELLABLE))
+    states = CANCELLABLE, CANCELLABLE
+    return _apply(body, scope, BulkAction(queue.cancel_all, queue.cancel_many, *states, DocumentTime.SUBMITTED))
 
 
 @router.post("/documents/retry", operation_id="retryDocuments", responses=ErrorResponses.of(413, 422))
 def retry_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.BulkResult:
     """Retry all matching documents that ended without a result; cancelled ones only by `state` or `ids`."""
-    queue, default_states = scope.app_state.queue, RETRYABLE - {DocumentState.CANCELLED}
-    return _apply(body, scope, BulkAction(queue.retry_all, queue.retry_many, RETRYABLE, default_states))
+    queue = scope.app_state.queue
+    states = RETRYABLE, RETRYABLE - {DocumentState.CANCELLED}
+    return _apply(body, scope, BulkAction(queue.retry_all, queue.retry_many, *states, DocumentTime.ENDED))
 
 
 @router.post("/documents/expedite", operation_id="expediteDocuments", responses=ErrorResponses.of(413, 422))
@@ -54,19 +58,21 @@ def expedite_documents(body: schemas.DocumentIds, scope: WriteScope, _: Operator
 
 
 def _apply(body: schemas.BulkFilter, scope: CallerScope, action: BulkAction) -> schemas.BulkResult:
-    conditions = body.model_dump(exclude={"dry_run", "ids"}, exclude_none=True)
+    conditions = body.model_dump(exclude={"dry_run", "ids", "time"}, exclude_none=True)
     if body.ids is not None:
         if conditions:
             raise InvalidInputError("give ids alone, or conditions without ids")
         return _apply_by_ids(body.ids, scope, action, dry_run=body.dry_run)
     if not conditions:
         raise InvalidInputError(
-            "no documents are named: give ids, or at least one of state, customer, level, batch, text"
+            "no documents are named: give ids, or at least one of state, customer, level, batch, group, text, since,"
+            " until"
         )
     states = action.default_states if body.state is None else frozenset(DocumentState(state) for state in body.state)
     if not states <= action.allowed_states:
         raise InvalidInputError(f"the state must be one of {', '.join(sorted(action.allowed_states))}")
-    where = scope.restrict_filter(DocumentFilter(states, body.customer, body.level, body.batch, body.text))
+    where = scope.restrict_filter(DocumentFilter(states, body.customer, body.level, body.batch, body.text, body.group))
+    where = where.within(DocumentTime(body.time) if body.time else action.default_time, body.since, body.until)
     if body.dry_run:
         return schemas.BulkResult(documents=sum(scope.counts(where).states.values()), done=False)
     return schemas.BulkResult(documents=action.apply_to_filter(where, scope.operator), done=True)

@@ -115,7 +115,7 @@ def purge(name: str, body: schemas.Purge, scope: WriteScope, _: OperatorAccess) 
 
 
 def serialize_customer(customer: Customer, context: CustomerContext, oldest_waits: dict[int, int]) -> schemas.Customer:
-    """Serialize a customer; `oldest_waits` has the longest wait of each open lane by level."""
+    """Serialize a customer; `oldest_waits` has the longest wait of each lane by level."""
     settings, waits = customer.settings, context.wait_percentiles.get(customer.name)
     lanes = [
         schemas.Lane(
@@ -155,10 +155,7 @@ def _load_context(app_state: AppState, *, sees_all: bool) -> CustomerContext:
 def _serialize_detail(scope: CallerScope, customer: Customer) -> schemas.CustomerDetail:
     app_state = scope.app_state
     context = _load_context(app_state, sees_all=scope.caller.sees_all)
-    snapshot = app_state.insights.scheduler_snapshot(context.now)
-    lanes = [lane for lane in snapshot.lanes if lane.customer == customer.name]
-    oldest_waits = {lane.level: max(0, context.now - lane.head.ready_at) for lane in lanes}
-    serialized = serialize_customer(customer, context, oldest_waits)
+    serialized = serialize_customer(customer, context, app_state.insights.lane_waits(customer.name, context.now))
     return schemas.CustomerDetail.model_construct(**dict(serialized), at=context.now)
 
 

@@ -23,8 +23,8 @@ from inturn.http.state import get_app_state
 from inturn.http.uploads.multipart import CHUNK_BYTES
 from inturn.http.uploads.reader import SubmissionReader
 from inturn.i18n import Texts
-from inturn.model import ENDED, MAX_NAME_LENGTH, Document, DocumentState, clean_text
-from inturn.store import DocumentFilter, DocumentSort
+from inturn.model import ENDED, MAX_NAME_LENGTH, MAX_TIME, Document, DocumentState, clean_text
+from inturn.store import DocumentFilter, DocumentSort, DocumentTime
 from inturn.worker.content import RESULT_FILE, read_result_text
 
 MAX_WAIT_SECONDS: Final = 60
@@ -36,6 +36,9 @@ WaitSeconds = Annotated[
     float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for its end before the response.")
 ]
 PageLimit = Annotated[int, Query(ge=1, le=1_000)]
+Since = Annotated[int | None, Query(ge=0, le=MAX_TIME, description="Only from this time on.")]
+Until = Annotated[int | None, Query(ge=0, le=MAX_TIME, description="Only before this time.")]
+TimeOf = Annotated[DocumentTime, Query(description="The time that `since` and `until` are about.")]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -48,6 +51,7 @@ FORM_SCHEMA: Final = {
         "file": {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1, "maxItems": 10},
         "customer": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH, "example": "acme"},
         "batch": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH},
+        "group": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH},
         "metadata": {"type": "string", "description": "A JSON object."},
         "delay": {"type": "integer", "minimum": 0, "description": "Operators only."},
         "start_by": {"type": "integer", "minimum": 0, "description": "Operators only."},
@@ -125,7 +129,11 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
     customer: str | None = None,
     level: Annotated[int | None, Query(ge=1, le=9)] = None,
     batch: str | None = None,
+    group: str | None = None,
     text: Annotated[str | None, Query(description="Part of the name.")] = None,
+    since: Since = None,
+    until: Until = None,
+    time: TimeOf = DocumentTime.SUBMITTED,
     sort: Annotated[DocumentSort, Query(description="The order of the list.")] = DocumentSort.NEWEST,
     limit: PageLimit = 100,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
@@ -137,7 +145,8 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
     if id:
         by_id = [serialize_document(document, scope.caller) for document in scope.documents_by_id(id)]
         return schemas.DocumentPage(documents=by_id, next=None)
-    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
+    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text, group)
+    where = where.within(time, since, until)
     page = scope.documents(where, limit, after, sort)
     return schemas.DocumentPage(
         documents=[serialize_document(document, scope.caller) for document in page.items], next=page.next
@@ -145,16 +154,21 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
 
 
 @router.get("/documents/counts", operation_id="countDocuments", responses=ErrorResponses.of(422))
-def counts(
+def counts(  # noqa: PLR0913 - one parameter for each filter
     scope: ReadScope,
     *,
     customer: str | None = None,
     level: Annotated[int | None, Query(ge=1, le=9)] = None,
     batch: str | None = None,
+    group: str | None = None,
     text: Annotated[str | None, Query(description="Part of the name.")] = None,
+    since: Since = None,
+    until: Until = None,
+    time: TimeOf = DocumentTime.SUBMITTED,
 ) -> schemas.Counts:
     """Count the matching documents by state."""
-    states = scope.counts(DocumentFilter(None, customer, level, batch, text)).states
+    where = DocumentFilter(None, customer, level, batch, text, group).within(time, since, until)
+    states = scope.counts(where).states
     counts_by_state = {str(state): states.get(state, 0) for state in DocumentState}
     return schemas.Counts(documents=sum(counts_by_state.values()), states=counts_by_state)
 

@@ -7,7 +7,9 @@ from fastapi import APIRouter, Query
 from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
-from inturn.http.scope import ReadScope
+from inturn.http.failures import RecentFailures
+from inturn.http.routes.workers import progress_part
+from inturn.http.scope import ReadScope, WriteScope
 from inturn.http.serializers import serialize_share
 from inturn.http.stats import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory, WorkerShares
 from inturn.insights import AtWork, BusyCustomer, LaneGroup, LiveOverview, Shares
@@ -29,11 +31,20 @@ def overview(
     The store is read at most once a second for all callers. The history begins when this server starts.
     """
     history = scope.app_state.history
-    return serialize_overview(history.current(), history, scope.app_state.shares, since)
+    state = scope.app_state
+    return serialize_overview(history.current(), history, state.shares, state.failures.current(), since)
+
+
+@router.post("/failures/acknowledge", operation_id="acknowledgeFailures", responses=ErrorResponses.of(422))
+def acknowledge_failures(scope: WriteScope, _: OperatorAccess) -> schemas.RecentFailures:
+    """Operators: the failures so far are known. Overviews count later ones; the audit log has who and when."""
+    scope.app_state.queue.acknowledge_failures(scope.operator)
+    scope.app_state.failures.reset()
+    return serialize_failures(scope.app_state.failures.current())
 
 
 def serialize_overview(
-    snapshot: LiveOverview, history: QueueHistory, shares: WorkerShares, since: int
+    snapshot: LiveOverview, history: QueueHistory, shares: WorkerShares, failures: RecentFailures, since: int
 ) -> schemas.Overview:
     """Build the overview from a snapshot of the queue and its history."""
     live, policy = snapshot.live, snapshot.policy.policy
@@ -43,8 +54,10 @@ def serialize_overview(
         paused=None if live.paused is None else schemas.Paused(operator=live.paused.name, why=live.paused.why),
         states={str(state): live.states.get(state, 0) for state in DocumentState},
         waiting={level: live.waiting.get(level, 0) for level in range(last + 1)} | dict(live.waiting),
-        oldest_wait=max(live.oldest_waits.values(), default=None),
+        oldest_wait=snapshot.oldest_wait,
         customers=snapshot.customers,
+        held_customers=snapshot.held_customers,
+        held=snapshot.held,
         per_second=live.per_second,
         waits=_serialize_waits(history.wait_percentiles()),
         overdue=schemas.Overdue(
@@ -63,7 +76,22 @@ def serialize_overview(
         ],
         share_window=None if measured is None else _serialize_share_window(measured),
         workers=[_serialize_worker(activity) for activity in live.at_work],
+        failures=serialize_failures(failures),
         history=_serialize_history(history.points(since)),
+    )
+
+
+def serialize_failures(failures: RecentFailures) -> schemas.RecentFailures:
+    """Serialize the failures of the last hour."""
+    event = failures.acknowledged
+    operator = None if event is None else event.operator
+    return schemas.RecentFailures(
+        since=failures.since,
+        failed=failures.failed,
+        customers=[schemas.FailingCustomer(customer=name, failed=n) for name, n in failures.customers],
+        acknowledged=None
+        if event is None or operator is None
+        else schemas.Acknowledgement(at=event.at, operator=operator.name, why=operator.why),
     )
 
 
@@ -72,7 +100,7 @@ def _serialize_waits(percentiles: Percentiles | None) -> schemas.WaitPercentiles
 
 
 def _serialize_group(group: LaneGroup, waits: Percentiles | None) -> schemas.CustomerGroup:
-    return schemas.CustomerGroup(customers=group.customers, waiting=group.waiting, waits=_serialize_waits(waits))
+    return schemas.CustomerGroup(**group._asdict(), waits=_serialize_waits(waits))
 
 
 def _serialize_busy_customer(entry: BusyCustomer, shares: WorkerShares) -> schemas.BusyCustomer:
@@ -105,10 +133,9 @@ def _serialize_worker(activity: AtWork) -> schemas.WorkerActivity:
             customer=document.customer,
             level=document.level,
             started_at=document.work_began_at,
-            done=None if progress is None or not progress.total else min(1.0, progress.done / progress.total),
+            done=progress_part(report.progress.get(document.id)),
         )
         for document in activity.documents[:MAX_DOCUMENTS_PER_WORKER]
-        for progress in (report.progress.get(document.id),)
     ]
     return schemas.WorkerActivity(
         name=report.name,

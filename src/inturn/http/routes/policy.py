@@ -24,7 +24,7 @@ def priority(scope: ReadScope) -> schemas.Priority:
 
 @router.get("/policy", operation_id="getPolicy", responses=ErrorResponses.of())
 def policy(scope: ReadScope, _: OperatorAccess) -> schemas.PolicyVersion:
-    """Operators: the policy in force."""
+    """Operators: the active policy."""
     return serialize_policy_version(scope.app_state.queue.policy())
 
 

@@ -72,14 +72,14 @@ async def simulate(body: schemas.Simulation, scope: ReadScope, _: OperatorAccess
     responses=_job_responses("the `comparison`"),
 )
 async def replay(body: schemas.Replay, scope: ReadScope, _: OperatorAccess) -> NdjsonResponse:
-    """Operators: replay the documents of a time as they were, and with another order or other workers.
+    """Operators: replay the documents of a time as they were, and with another order, sharing or other workers.
 
     At most 50,000 documents, the newest of that time, and a minute. Disconnect to end it.
     """
     since = max(0, scope.app_state.clock.now() - DAY) if body.since is None else body.since
     if body.until is not None and body.until <= since:
         raise InvalidInputError("`until` must be later than `since`")
-    plan = {"order": body.order, "workers": body.workers}
+    plan = body.model_dump(include={"order", "charge", "max_share", "workers"})
     return NdjsonResponse(_history_jobs(scope).replay(plan, since, body.until))
 
 

@@ -30,7 +30,6 @@ MEDIA_TYPES: Final = {
 CACHE_IMMUTABLE: Final = "public, max-age=31536000, immutable"
 CACHE_REVALIDATE: Final = "no-cache"
 SHELL_PATH: Final = "index.html"
-FIRST_PAGE_PATH: Final = "pages/overview.js"
 CLASSIC_SCRIPT_PATH: Final = "theme.js"
 PAGE_PATHS: Final = (
     "/",
@@ -39,6 +38,8 @@ PAGE_PATHS: Final = (
     "/documents",
     "/documents/{id}",
     "/upload",
+    "/failures",
+    "/workers",
     "/policy",
     "/simulator",
     "/priority",
@@ -75,9 +76,11 @@ def load_bundle() -> StaticBundle:
         texts = json.dumps(page_entries(language), ensure_ascii=False, separators=(",", ":"))
         files[f"texts/{language}.json"] = texts.encode()
     build = hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in files.values())).hexdigest()[:16]
-    preloaded = [path for path in files if _is_preloaded(path)]
-    preloads = "\n".join(f'<link rel="modulepreload" href="/static/{build}/{path}">' for path in preloaded)
-    shell = files[SHELL_PATH].replace(b"<!-- modules -->", preloads.encode()).replace(b"{build}", build.encode())
+    links = [
+        *(f'<link rel="stylesheet" href="/static/{build}/{path}">' for path in files if _is_page_style(path)),
+        *(f'<link rel="modulepreload" href="/static/{build}/{path}">' for path in files if _is_preloaded(path)),
+    ]
+    shell = files[SHELL_PATH].replace(b"<!-- pages -->", "\n".join(links).encode()).replace(b"{build}", build.encode())
     return StaticBundle(build, {path: _make_file(path, body) for path, body in {**files, SHELL_PATH: shell}.items()})
 
 
@@ -93,6 +96,16 @@ async def static(request: Request, build: str, path: str) -> Response:
 async def shell(request: Request) -> Response:
     """Serve the shell, which contains no data of the queue."""
     return _file_response(request, load_bundle().files[SHELL_PATH], CACHE_REVALIDATE)
+
+
+def missing_page(request: Request) -> Response | None:
+    """Return the shell for an unknown address that a browser opens; None for programs, which get a problem."""
+    is_opened = request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", "")
+    if not is_opened or request.url.path.startswith(("/v1/", "/static/")):
+        return None
+    file = load_bundle().files[SHELL_PATH]
+    headers = {"Cache-Control": "no-store", "Content-Security-Policy": CONTENT_SECURITY_POLICY}
+    return Response(file.body, 404, headers, media_type=file.media_type)
 
 
 for _address in PAGE_PATHS:
@@ -115,12 +128,12 @@ def _file_response(request: Request, file: StaticFile, cache_control: str) -> Re
 
 
 def _is_preloaded(path: str) -> bool:
-    """Whether the shell preloads a module: all modules except those of single pages."""
-    return (
-        path.endswith(".js")
-        and path != CLASSIC_SCRIPT_PATH
-        and (path == FIRST_PAGE_PATH or not path.startswith("pages/"))
-    )
+    """Whether the shell preloads a module: all are, so that every page opens while the server is away."""
+    return path.endswith(".js") and path != CLASSIC_SCRIPT_PATH
+
+
+def _is_page_style(path: str) -> bool:
+    return path.startswith("pages/") and path.endswith(".css")
 
 
 def _read_files(folder: Traversable, prefix: str = "") -> list[tuple[str, bytes]]:

@@ -13,7 +13,7 @@ class Lane(BaseModel):
     level: int
     waiting: int
     is_open: bool
-    oldest_wait: int | None = Field(description="The longest wait, if the lane is open.")
+    oldest_wait: int | None = Field(description="The longest wait, also of a closed lane; null in lists.")
 
 
 class Customer(BaseModel):

@@ -17,6 +17,7 @@ class DocumentSpec(StrictModel):
     )
     text: Annotated[str, Field(max_length=10_000_000)] | None = None
     batch: Name | None = None
+    group: Name | None = Field(None, description="A part of the customer. Groups of one customer take turns.")
     metadata: dict[str, Any] = Field(
         default_factory=dict, description=f"At most {MAX_METADATA_LENGTH} characters as JSON."
     )
@@ -68,11 +69,13 @@ class Document(BaseModel):
     max_attempts: int
     error: str | None
     uri: str | None
+    has_content: bool = Field(description="Whether its file is kept here, at `/content`.")
     size: int | None
     sha256: str | None
     media_type: str | None
     pages: int | None
     batch: str | None
+    group: str | None
     cost: float
     start_by: Time | None
     metadata: dict[str, Any]
@@ -142,6 +145,9 @@ class Why(BaseModel):
     ahead: Ahead | None
     no_place: str | None
     start: Span | None
+    start_held: int | None = Field(
+        description="Of ten starts of the last day, how many were within their span; null if too few are known."
+    )
     no_start: str | None
     slot_use: SlotUse | None = Field(description="For operators, while the lane is closed by `share`; otherwise null.")
     share: Share | None = Field(description="Its customer's share of worker seconds, for operators; otherwise null.")
@@ -186,7 +192,14 @@ class BulkFilter(StrictModel):
     customer: Name | None = None
     level: Annotated[int, Field(ge=1, le=9)] | None = None
     batch: Name | None = None
+    group: Name | None = None
     text: Name | None = None
+    since: InputTime | None = Field(None, description="Only from this time on.")
+    until: InputTime | None = Field(None, description="Only before this time.")
+    time: Literal["submitted", "ended"] | None = Field(
+        None,
+        description="The time that `since` and `until` are about. Left out: `submitted` to cancel, `ended` to retry.",
+    )
     dry_run: bool = Field(default=False, description="Only count. Left out: false.")
 
 

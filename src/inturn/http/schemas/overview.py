@@ -15,10 +15,12 @@ class Overdue(BaseModel):
 
 
 class CustomerGroup(BaseModel):
-    """Customers with open lanes of some levels, their documents there, and the waits of the last ten minutes."""
+    """Customers with documents waiting in some levels, these documents, and the waits of the last ten minutes."""
 
     customers: int
     waiting: int
+    held_customers: int = Field(description="Those of them that are paused, capped or limited.")
+    held: int = Field(description="The waiting documents of these.")
     waits: WaitPercentiles | None
 
 
@@ -92,6 +94,30 @@ class History(BaseModel):
     p99: list[int | None]
 
 
+class Acknowledgement(BaseModel):
+    """The operator who acknowledged failures last."""
+
+    at: Time
+    operator: str
+    why: str
+
+
+class FailingCustomer(BaseModel):
+    """A customer whose documents failed."""
+
+    customer: str
+    failed: int
+
+
+class RecentFailures(BaseModel):
+    """Documents that failed in the last hour, after the last acknowledgement."""
+
+    since: Time = Field(description="An hour ago, or the last acknowledgement if that was later.")
+    failed: int
+    customers: list[FailingCustomer] = Field(description="The customers with the most of them.")
+    acknowledged: Acknowledgement | None
+
+
 class Overview(BaseModel):
     """The state of the whole queue."""
 
@@ -99,8 +125,10 @@ class Overview(BaseModel):
     paused: Paused | None
     states: dict[str, int]
     waiting: dict[int, int] = Field(description="By level; level 0 holds expedited documents.")
-    oldest_wait: int | None
-    customers: int = Field(description="The number of customers with an open lane.")
+    oldest_wait: int | None = Field(description="The longest wait, held documents included.")
+    customers: int = Field(description="The number of customers with waiting documents.")
+    held_customers: int = Field(description="Those of them that are paused, capped or limited: nothing is started.")
+    held: int = Field(description="The waiting documents of these.")
     per_second: float = Field(description="Finished documents a second.")
     waits: WaitPercentiles | None = Field(description="Of the last minute.")
     overdue: Overdue
@@ -111,4 +139,5 @@ class Overview(BaseModel):
     top_customers: list[TopCustomer] = Field(description="The customers with the largest shares, actual or fair.")
     share_window: ShareWindow | None = Field(description="Null until this server has measured shares.")
     workers: list[WorkerActivity]
+    failures: RecentFailures
     history: History

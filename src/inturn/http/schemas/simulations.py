@@ -5,6 +5,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from inturn.http.schemas.common import InputTime, Name, StrictModel
+from inturn.policy.turn_policy import MIN_MAX_SHARE
+
+ChargeUnit = Literal["documents", "pages", "time"]
+MaxShare = Annotated[float, Field(ge=MIN_MAX_SHARE, le=1)]
+CHARGE_DESCRIPTION = "What customers of one level share in the fair order: documents, pages or processing time."
+MAX_SHARE_DESCRIPTION = "The part of the slots that one customer may hold while others come; 1 is no limit."
 
 
 class ScenarioGroup(BaseModel):
@@ -43,6 +49,8 @@ class Simulation(StrictModel):
     seed: Annotated[int, Field(ge=0, le=2**53 - 1, strict=True)] | None = Field(
         None, description="The seed of its random arrivals."
     )
+    charge: ChargeUnit | None = Field(None, description=CHARGE_DESCRIPTION)
+    max_share: MaxShare | None = Field(None, description=MAX_SHARE_DESCRIPTION)
 
 
 class Replay(StrictModel):
@@ -51,8 +59,10 @@ class Replay(StrictModel):
     since: InputTime | None = None
     until: InputTime | None = None
     order: Literal["fair", "classic", "fifo"] | None = Field(
-        None, description="With all other settings of the policy in force now."
+        None, description="With all other settings of the active policy."
     )
+    charge: ChargeUnit | None = Field(None, description=CHARGE_DESCRIPTION)
+    max_share: MaxShare | None = Field(None, description=MAX_SHARE_DESCRIPTION)
     workers: Annotated[int, Field(ge=1, le=1_000, strict=True)] | None = Field(
         None, description="The number of documents processed at a time."
     )

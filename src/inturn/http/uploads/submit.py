@@ -146,6 +146,7 @@ def _store_submissions(queue: Queue, submissions: Sequence[Submission]) -> Seque
 def _new_document(spec: schemas.DocumentSpec, **content_fields: Any) -> NewDocument:
     values: dict[str, Any] = {
         "batch": spec.batch,
+        "group": spec.group,
         "metadata": spec.metadata,
         "cost": spec.cost,
         "delay": spec.delay,

@@ -1,0 +1,20 @@
+"""Sum up the customers that wait: those whose documents are started in turn, and those that are held.
+
+Held are the documents of customers that a pause, a cap, a rate limit or the share cap closes now.
+"""
+
+from inturn.insights.views import LaneGroup
+from inturn.store import SchedulerSnapshot
+
+
+def lane_group(levels: range, snapshot: SchedulerSnapshot) -> LaneGroup:
+    """Sum up the customers and documents that wait in some levels."""
+    open_lanes = [lane for lane in snapshot.lanes if lane.level in levels]
+    closed = [lane for lane in snapshot.closed if lane.level in levels]
+    held = {lane.customer for lane in closed}
+    return LaneGroup(
+        customers=len({lane.customer for lane in open_lanes} | held),
+        waiting=sum(lane.waiting for lane in open_lanes) + sum(lane.waiting for lane in closed),
+        held_customers=len(held),
+        held=sum(lane.waiting for lane in closed),
+    )
