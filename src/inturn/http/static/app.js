@@ -9,8 +9,10 @@ import { currentUser, loadSession } from "./session.js";
 import { buildShell } from "./shell.js";
 import { setRestartHandler } from "./components/choices.js";
 import { toast } from "./components/toast.js";
+import { startTooltips } from "./components/tooltip.js";
 
 const LANGUAGES = Object.keys(LANGUAGE_NAMES);
+/** @type {ReturnType<typeof buildShell> | null} */
 let shell = null;
 let isSigningIn = false;
 
@@ -18,7 +20,7 @@ async function start() {
   try {
     await Promise.all([loadTexts(preferredLanguage(LANGUAGES)), loadSession(handleSignedOut)]);
   } catch (error) {
-    document.body.replaceChildren(el("p", { class: "no-script", role: "alert" }, error.message));
+    document.body.replaceChildren(el("p", { class: "no-script", role: "alert" }, String(/** @type {Error} */ (error).message)));
     setTimeout(() => location.reload(), 5_000);
     return;
   }
@@ -26,6 +28,7 @@ async function start() {
   setRestartHandler(restart);
   shell = buildShell({ restart });
   document.body.replaceChildren(...shell.nodes);
+  startTooltips();
   await router.startRouter(shell.main, shell.opened);
   if (currentUser() !== null) events.start();
   events.onConnectionChange(checkSessionAndBuild);
@@ -41,14 +44,15 @@ function redirect() {
     const isOurs = target !== null && target.startsWith("/") && matchRoute(target.split("?")[0]) !== null;
     history.replaceState(null, "", isOurs ? target : "/");
   }
-  if (currentUser()?.customer && location.pathname === "/") history.replaceState(null, "", pageUrl("customer", { name: currentUser().customer }));
+  const customer = currentUser()?.customer;
+  if (customer && location.pathname === "/") history.replaceState(null, "", pageUrl("customer", { name: customer }));
 }
 
 /** Redraw everything at the same address, after a change of language or of user. */
 async function restart() {
   await Promise.all([loadTexts(preferredLanguage(LANGUAGES)), loadSession(handleSignedOut)]);
   redirect();
-  shell.redraw();
+  shell?.redraw();
   if (currentUser() === null) events.stop();
   else events.start();
   isSigningIn = false;
@@ -77,4 +81,4 @@ async function checkSessionAndBuild() {
   }
 }
 
-start();
+void start();

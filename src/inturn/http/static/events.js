@@ -22,26 +22,41 @@ const EVENT_KINDS = [
   "repaired",
   "key_made",
   "key_ended",
+  "worker_paused",
+  "worker_resumed",
+  "failures_acknowledged",
 ];
 const MIN_RECONNECT_DELAY_MS = 1_000;
 const MAX_RECONNECT_DELAY_MS = 30_000;
 const HIDDEN_TIMEOUT_MS = 5_000;
 const MAX_BUFFERED_EVENTS = 5_000;
 
-const LIVE = "live";
+export const LIVE = "live";
 const RECONNECTING = "reconnecting";
 const OFFLINE = "offline";
 const SUSPENDED = "suspended";
 
+/**
+ * An event of the queue. An operator hears all of it, a customer only what is in `documents`; "reset" has a kind only.
+ * @typedef {{ kind: string, number?: number, at?: number, customer?: string | null, documents?: string[], operator?: string, detail?: any }} QueueEvent
+ *
+ * @typedef {{ kinds: Set<string> | null, call: (events: QueueEvent[]) => unknown, wait: number, events: QueueEvent[], timer: number }} Listener
+ */
+
+/** @type {EventSource | null} */
 let source = null;
+/** @type {string | null} */
 let lastEventId = null;
 let reconnectDelay = MIN_RECONNECT_DELAY_MS;
 let reconnectTimer = 0;
 let hiddenTimer = 0;
 let status = RECONNECTING;
 let isEnabled = false;
+/** @type {Set<(status: string) => unknown>} */
 const statusListeners = new Set();
+/** @type {Set<() => unknown>} */
 const connectionListeners = new Set();
+/** @type {Set<Listener>} */
 const listeners = new Set();
 
 export function start() {
@@ -59,14 +74,21 @@ export function stop() {
   closeSource();
 }
 
-/** Call with the status now and after each change. Returns a function that unsubscribes. */
+/**
+ * Call with the status now and after each change. Returns a function that unsubscribes.
+ * @param {(status: string) => unknown} call
+ * @returns {() => void}
+ */
 export function onStatusChange(call) {
   statusListeners.add(call);
   call(status);
   return () => statusListeners.delete(call);
 }
 
-/** Call after each reconnect and each failure: either may mean that the session ended. */
+/**
+ * Call after each reconnect and each failure: either may mean that the session ended.
+ * @param {() => unknown} call
+ */
 export function onConnectionChange(call) {
   connectionListeners.add(call);
 }
@@ -74,8 +96,13 @@ export function onConnectionChange(call) {
 /**
  * Call with lists of events ({kind, at, customer, documents, …}) of these kinds, at most once every `wait` ms. A list
  * with {kind: "reset"} means that events were missed: load everything again. Returns a function that unsubscribes.
+ * @param {"*" | readonly string[]} kinds
+ * @param {(events: QueueEvent[]) => unknown} call
+ * @param {number} wait
+ * @returns {() => void}
  */
 export function listen(kinds, call, wait = 500) {
+  /** @type {Listener} */
   const listener = { kinds: kinds === "*" ? null : new Set(kinds), call, wait, events: [], timer: 0 };
   listeners.add(listener);
   return () => {
@@ -100,17 +127,23 @@ function connect() {
   for (const kind of EVENT_KINDS) source.addEventListener(kind, (event) => onMessage(kind, event));
 }
 
+/**
+ * @param {string} kind
+ * @param {MessageEvent<string>} event
+ */
 function onMessage(kind, event) {
   if (event.lastEventId) lastEventId = event.lastEventId;
   if (kind === "reset") enqueue({ kind });
   else if (hasListenerFor(kind)) enqueue(JSON.parse(event.data));
 }
 
+/** @param {string} kind */
 function hasListenerFor(kind) {
   for (const listener of listeners) if (listener.kinds === null || listener.kinds.has(kind)) return true;
   return false;
 }
 
+/** @param {QueueEvent} event */
 function enqueue(event) {
   for (const listener of listeners) {
     if (event.kind !== "reset" && listener.kinds !== null && !listener.kinds.has(event.kind)) continue;
@@ -120,6 +153,7 @@ function enqueue(event) {
   }
 }
 
+/** @param {Listener} listener */
 function flush(listener) {
   listener.timer = 0;
   const events = listener.events;
@@ -161,6 +195,7 @@ function closeSource() {
   source = null;
 }
 
+/** @param {string} wantedStatus */
 function setStatus(wantedStatus) {
   if (wantedStatus === status) return;
   status = wantedStatus;

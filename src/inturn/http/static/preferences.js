@@ -1,5 +1,6 @@
 // Preferences in localStorage. Where storage is forbidden, nothing is stored and nothing fails.
 
+/** @param {string} name */
 export function getPreference(name) {
   try {
     return localStorage.getItem(`inturn.${name}`);
@@ -8,6 +9,10 @@ export function getPreference(name) {
   }
 }
 
+/**
+ * @param {string} name
+ * @param {string | null} value
+ */
 export function setPreference(name, value) {
   try {
     if (value === null) localStorage.removeItem(`inturn.${name}`);

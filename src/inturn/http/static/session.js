@@ -2,15 +2,27 @@
 
 import { configureSession, get, send } from "./api.js";
 
-let session = null;
+/**
+ * Who is signed in: `acts` may submit, cancel and retry; a customer's key has a `customer` and sees nobody else.
+ * @typedef {{ name: string, scope: Api.ApiKey["scope"], customer: string | null, acts: boolean, sees_all: boolean, csrf: string | null, key: string | null }} User
+ * @typedef {{ who: User | null, build: string, languages: string[], version: string | null, needs_keys: boolean, queue: string | null }} Session
+ */
 
-/** Load the session. signedOut() is called when a later request finds that it has ended. */
+/** @type {Session} */
+let session;
+
+/**
+ * Load the session. signedOut() is called when a later request finds that it has ended.
+ * @param {() => void} signedOut
+ * @returns {Promise<Session>}
+ */
 export async function loadSession(signedOut) {
   session = await get("/session");
   configureSession(session.who?.csrf ?? null, signedOut);
   return session;
 }
 
+/** @param {string} key */
 export async function signIn(key) {
   session = await send("POST", "/session", { body: { key } });
   return session;

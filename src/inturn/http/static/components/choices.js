@@ -1,4 +1,4 @@
-// The choices of language and theme, shown below the navigation and on the settings page.
+// The choices of language and theme, shown in the menu of the top bar and on the settings page.
 
 import { LANGUAGE_NAMES, chooseLanguage, currentLanguage, t } from "../i18n.js";
 import { getPreference, setPreference } from "../preferences.js";
@@ -7,34 +7,45 @@ import { currentSession } from "../session.js";
 const THEMES = ["system", "light", "dark"];
 let restart = async () => {};
 
-/** Set the function that redraws the whole page in another language. */
+/**
+ * Set the function that redraws the whole page in another language.
+ * @param {() => Promise<void>} call
+ */
 export function setRestartHandler(call) {
   restart = call;
 }
 
-/** The options [[value, text], …] and the current value of a select; pick(input) applies the choice. */
-export function languageChoice() {
+/** Both choices: {name, label, options: [[value, text, lang]], value, pick(value)}. */
+export function appearanceChoices() {
+  return [languageChoice(), themeChoice()];
+}
+
+function languageChoice() {
   return {
+    name: "language",
+    label: t("shell.language"),
     value: currentLanguage(),
-    options: currentSession().languages.map((language) => [language, LANGUAGE_NAMES[language]]),
-    async pick(input) {
-      const place = input.closest(".page") ? ".page" : ".side";
-      chooseLanguage(input.value);
-      await restart();
-      document.querySelector(`${place} [data-choice=language]`)?.focus();
+    /** @type {string[][]} */
+    options: currentSession().languages.map((language) => [language, LANGUAGE_NAMES[language], language]),
+    pick(/** @type {string} */ value) {
+      chooseLanguage(value);
+      return restart();
     },
   };
 }
 
-export function themeChoice() {
+function themeChoice() {
   return {
+    name: "theme",
+    label: t("shell.theme"),
     value: getPreference("theme") ?? "system",
+    /** @type {[string, string][]} */
     options: THEMES.map((theme) => [theme, t(`shell.theme_${theme}`)]),
-    pick({ value }) {
+    async pick(/** @type {string} */ value) {
       setPreference("theme", value === "system" ? null : value);
       if (value === "system") delete document.documentElement.dataset.theme;
       else document.documentElement.dataset.theme = value;
-      for (const select of document.querySelectorAll("[data-choice=theme]")) select.value = value;
+      for (const select of /** @type {NodeListOf<HTMLSelectElement>} */ (document.querySelectorAll("[data-choice=theme]"))) select.value = value;
     },
   };
 }

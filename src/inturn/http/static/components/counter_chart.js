@@ -1,54 +1,64 @@
 // Draw the counter: one column per document, as long as its count, in the colour of its level.
 
-import { el, fill, setProp, svg } from "../dom.js";
+import { fill, setProp, svg } from "../dom.js";
 import { number } from "../format.js";
 import { levelOf } from "../priority.js";
 import { levelClass, levelName } from "./badges.js";
+import { responsiveDrawing, textWidth } from "./chart_parts.js";
 
 const HEIGHT = 260;
 const MARGIN = { top: 22, right: 12, bottom: 8 };
+/**
+ * @typedef {{ checks: { count: number, isReset: boolean }[], thresholds: number[], depth: number, resetText: string | null, summary: string }} CounterData
+ * @typedef {ReturnType<typeof makeScale>} Scale
+ */
+
 const LABEL_HEIGHT_PX = 13;
-const CHARACTER_WIDTH_PX = 6.8;
 
 /**
  * update({checks: [{count, isReset}], thresholds, depth, resetText, summary}): the chart has room for counts down to
  * -depth. A check with `isReset` gets a gap before it, labelled `resetText`. The summary is for screen readers.
  */
 export function counterChart() {
-  const drawing = svg("svg", { class: "counter-chart", height: HEIGHT, role: "img" });
-  const node = el("div", { class: "chart-box" }, drawing);
+  const { node, drawing, redraw } = responsiveDrawing({ height: HEIGHT, className: "counter-chart" }, draw);
+  /** @type {CounterData | null} */
   let data = null;
 
-  function draw() {
-    const width = node.clientWidth;
-    if (width === 0 || data === null) return;
-    setProp(drawing, "width", width);
-    setProp(drawing, "viewBox", `0 0 ${width} ${HEIGHT}`);
+  /** @param {number} width */
+  function draw(width) {
+    if (data === null) return;
     setProp(drawing, "aria-label", data.summary);
     const scale = makeScale(width, data);
     fill(drawing, grid(scale, data), columns(scale, data), svg("line", { class: "counter-base", x1: scale.left, x2: scale.right, y1: MARGIN.top, y2: MARGIN.top }));
   }
 
-  new ResizeObserver(draw).observe(node);
   return {
     node,
-    update(next) {
+    update(/** @type {CounterData} */ next) {
       data = next;
-      draw();
+      redraw();
     },
   };
 }
 
+/**
+ * @param {number} width
+ * @param {CounterData} data
+ */
 function makeScale(width, { checks, thresholds, depth }) {
   const names = thresholds.map((_, index) => levelName(index + 2));
-  const left = 10 + CHARACTER_WIDTH_PX * Math.max(...thresholds.map((threshold) => number(threshold).length));
-  const right = width - 10 - CHARACTER_WIDTH_PX * Math.max(...names.map((name) => name.length));
+  const left = 10 + textWidth(thresholds.map((threshold) => number(threshold)));
+  const right = width - 12 - textWidth(names);
   const slots = Math.max(12, checks.length + checks.filter((check) => check.isReset).length * 3);
   const lowest = Math.max(2, depth);
-  return { width, left, right, slot: (right - left) / slots, y: (count) => MARGIN.top + ((0.6 - count) / (lowest + 0.6)) * (HEIGHT - MARGIN.top - MARGIN.bottom) };
+  return { width, left, right, slot: (right - left) / slots, y: (/** @type {number} */ count) => MARGIN.top + ((0.6 - count) / (lowest + 0.6)) * (HEIGHT - MARGIN.top - MARGIN.bottom) };
 }
 
-/** Draw a line where each level begins. Labels that would overlap are left out. */
+/**
+ * Draw a line where each level begins. Labels that would overlap are left out.
+ * @param {Scale} scale
+ * @param {CounterData} data
+ */
 function grid(scale, { thresholds }) {
   let last = -Infinity;
   return thresholds.map((threshold, index) => {
@@ -65,11 +75,16 @@ function grid(scale, { thresholds }) {
   });
 }
 
+/**
+ * @param {Scale} scale
+ * @param {CounterData} data
+ */
 function columns(scale, { checks, thresholds, resetText }) {
   const gap = scale.slot > 5 ? Math.min(3, scale.slot * 0.25) : 0;
   const base = scale.y(0.6);
   let slots = 0;
   return checks.map((check) => {
+    /** @type {SVGElement[]} */
     const drawn = [];
     if (check.isReset) {
       slots += 3;

@@ -7,12 +7,17 @@ import { textArea, textField } from "./fields.js";
 /**
  * Open a modal dialog with the content of make(close). Resolves with the argument of close(value), or null after Escape.
  * With `persistent` neither Escape nor a click on the backdrop closes it: for content that cannot be shown again.
+ * @template T
+ * @param {string} title
+ * @param {(close: (value: T | null) => void) => import("../dom.js").Child} make
+ * @returns {Promise<T | null>}
  */
 export function openDialog(title, make, { persistent = false } = {}) {
   return new Promise((resolve) => {
     const id = newId("dialog");
+    /** @type {T | null} */
     let answer = null;
-    const close = (value) => {
+    const close = (/** @type {T | null} */ value) => {
       answer = value;
       node.close();
     };
@@ -34,9 +39,11 @@ export function openDialog(title, make, { persistent = false } = {}) {
 
 /**
  * Confirm an action. `why` asks for a reason, for the audit log. `typed` is a text to type first, for actions that cannot
- * be undone. Resolves with {why}, or null if cancelled.
+ * be undone. `dismiss` names the other button where "Cancel" could mean the action. Resolves with {why}, or null if dismissed.
+ * @param {{ title: string, text?: string | null, action: string, dismiss?: string, danger?: boolean, why?: boolean, typed?: string | null }} options
+ * @returns {Promise<{ why: string } | null>}
  */
-export function confirm({ title, text, action, danger = false, why = true, typed = null }) {
+export function confirm({ title, text, action, dismiss = t("shell.cancel"), danger = false, why = true, typed = null }) {
   return openDialog(title, (close) => {
     const reason = why ? textArea({ label: t("shell.why"), hint: t("shell.why_hint"), rows: 2, maxlength: 1000 }) : null;
     const repeated = typed === null ? null : textField({ label: t("shell.type_to_confirm", { text: typed }), autocomplete: "off" });
@@ -47,7 +54,7 @@ export function confirm({ title, text, action, danger = false, why = true, typed
         go.disabled = repeated.input.value !== typed;
       });
     }
-    const submit = (event) => {
+    const submit = (/** @type {Event} */ event) => {
       event.preventDefault();
       close({ why: reason?.input.value.trim() ?? "" });
     };
@@ -60,7 +67,7 @@ export function confirm({ title, text, action, danger = false, why = true, typed
       el(
         "div",
         { class: "dialog-buttons" },
-        el("button", { class: "button", type: "button", on: { click: () => close(null) } }, t("shell.cancel")),
+        el("button", { class: "button", type: "button", on: { click: () => close(null) } }, dismiss),
         go,
       ),
     );

@@ -4,6 +4,16 @@ import { debounce, el, newId, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { icon } from "./icons.js";
 
+/**
+ * The input's attributes, and its label, hint and error. `hidden` hides the label from the eye only.
+ * @typedef {import("../dom.js").Props & { label: string, hint?: string | null, hidden?: boolean }} FieldProps
+ */
+
+/**
+ * @template {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} I
+ * @param {I} input
+ * @param {FieldProps} props
+ */
 function field(input, { label, hint = null, hidden = false }) {
   const id = newId("field");
   const about = newId("about");
@@ -21,7 +31,7 @@ function field(input, { label, hint = null, hidden = false }) {
   return {
     node,
     input,
-    setError(text) {
+    setError(/** @type {string | null | undefined} */ text) {
       setText(error, text ?? "");
       if (text) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
@@ -29,19 +39,22 @@ function field(input, { label, hint = null, hidden = false }) {
   };
 }
 
+/** @param {FieldProps} props */
 export function textField({ label, hint, hidden, ...props }) {
   return field(el("input", { type: "text", class: "input", ...props }), { label, hint, hidden });
 }
 
+/** @param {FieldProps} props */
 export function numberField({ label, hint, hidden, ...props }) {
   return field(el("input", { type: "number", class: "input", ...props }), { label, hint, hidden });
 }
 
+/** @param {FieldProps} props */
 export function textArea({ label, hint, hidden, ...props }) {
   return field(el("textarea", { class: "input", ...props }), { label, hint, hidden });
 }
 
-/** options: [[value, text], …] */
+/** @param {FieldProps & { options: readonly (readonly string[])[], value?: string }} props options: [[value, text], …] */
 export function selectField({ label, hint, hidden, options, value, ...props }) {
   const input = el(
     "select",
@@ -51,14 +64,19 @@ export function selectField({ label, hint, hidden, options, value, ...props }) {
   return field(input, { label, hint, hidden });
 }
 
+/** @param {import("../dom.js").Props & { label: import("../dom.js").Child }} props */
 export function checkbox({ label, ...props }) {
   const input = el("input", { type: "checkbox", ...props });
   return { node: el("label", { class: "check" }, input, el("span", {}, label)), input };
 }
 
-/** A search field. onSearch is called after a pause in typing, and at once on Enter. */
+/**
+ * A search field. onSearch is called after a pause in typing, and at once on Enter.
+ * @param {{ label: string, value?: string, onSearch: (text: string) => unknown }} props
+ */
 export function searchField({ label, value = "", onSearch }) {
   const later = debounce(() => onSearch(input.value.trim()));
+  /** @type {HTMLInputElement} */
   const input = el("input", {
     type: "search",
     class: "input",

@@ -7,7 +7,12 @@ import { levelClass } from "./badges.js";
 
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
-/** bounds: {below, not_below} of the API, or null. */
+/**
+ * bounds: {below, not_below} of the API, or null.
+ * @param {number} level
+ * @param {number} count
+ * @param {Api.Bounds | null | undefined} bounds
+ */
 export function describeLevel(level, count, bounds) {
   const { below = null, not_below: notBelow = null } = bounds ?? {};
   if (below !== null && notBelow !== null) return t("reasons.level_between", { level, count, below, not_below: notBelow });
@@ -16,7 +21,10 @@ export function describeLevel(level, count, bounds) {
   return t("reasons.level_alone", { level, count });
 }
 
-/** Describe a customer's counter: its count, and the time of its reset. */
+/**
+ * Describe a customer's counter: its count, and the time of its reset.
+ * @param {Api.Counter} counter
+ */
 export function describeCounter(counter) {
   const isOver = counter.resets_after < Date.now() * 1_000;
   return isOver ? t("reasons.counter_over", { count: counter.count }) : t("reasons.counter", { count: counter.count, time: time(counter.resets_after) });
@@ -28,7 +36,7 @@ export function levelScale() {
   let shown = "";
   return {
     node,
-    update(levels) {
+    update(/** @type {number[]} */ levels) {
       if (shown === String(levels)) return;
       shown = String(levels);
       fill(

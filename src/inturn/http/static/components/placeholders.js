@@ -1,10 +1,18 @@
 // Placeholders for empty, loading, failed and missing content, and the banner.
 
+import { ApiError } from "../api.js";
 import { el } from "../dom.js";
 import { t } from "../i18n.js";
 import { icon } from "./icons.js";
 
-/** An empty list: why it is empty, and what to do. */
+/** @import { Child } from "../dom.js" */
+
+/**
+ * An empty list: why it is empty, and what to do.
+ * @param {string} text
+ * @param {string | null} hint
+ * @param {Child} action
+ */
 export function emptyState(text, hint = null, action = null) {
   return el("div", { class: "state" }, icon("empty"), el("p", { class: "state-text" }, text), hint && el("p", { class: "muted" }, hint), action);
 }
@@ -19,15 +27,19 @@ export function loadingState() {
   );
 }
 
-/** An error with a button that calls retry(). */
+/**
+ * An error with a button that calls retry().
+ * @param {unknown} error
+ * @param {(() => unknown) | null} retry
+ */
 export function errorState(error, retry = null) {
-  const isOffline = error.code === "offline";
+  const isOffline = error instanceof ApiError && error.code === "offline";
   const button = retry && el("button", { class: "button", type: "button", on: { click: retry } }, t("shell.retry"));
   return el(
     "div",
     { class: "state", role: "alert" },
     icon(isOffline ? "offline" : "warning"),
-    el("p", { class: "state-text" }, error.code === undefined ? t("errors.unexpected") : error.message),
+    el("p", { class: "state-text" }, error instanceof ApiError ? error.message : t("errors.unexpected")),
     button,
   );
 }
@@ -37,7 +49,11 @@ export function notFoundState() {
   return emptyState(t("shell.not_found"), t("shell.not_found_hint"), home);
 }
 
-/** A bar across the page, such as "paused". */
+/**
+ * A bar across the page, such as "paused".
+ * @param {string} text
+ * @param {{ kind?: "info" | "warn", action?: Child }} options
+ */
 export function banner(text, { kind = "info", action = null } = {}) {
   return el("div", { class: `banner banner-${kind}`, role: "status" }, icon(kind === "info" ? "pause" : "warning"), el("p", {}, text), action);
 }

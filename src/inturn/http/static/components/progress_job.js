@@ -8,8 +8,10 @@ import { t } from "../i18n.js";
 /**
  * Returns {node, run(path, body), cancel()}. `run` resolves with the last line of the response, or with null after
  * cancel(); errors are thrown. A new run cancels the previous one.
+ * @param {{ label: string, signal: AbortSignal }} options
  */
 export function progressJob({ label, signal }) {
+  /** @type {AbortController | null} */
   let current = null;
   const bar = el("progress", { max: "1", "aria-label": label });
   const part = el("span", { class: "muted job-part" });
@@ -20,6 +22,11 @@ export function progressJob({ label, signal }) {
     current?.abort();
   }
 
+  /**
+   * @param {string} path
+   * @param {unknown} [body]
+   * @returns {Promise<any>}
+   */
   async function run(path, body) {
     cancel();
     const controller = new AbortController();
@@ -43,6 +50,11 @@ export function progressJob({ label, signal }) {
     }
   }
 
+  /**
+   * @param {string} path
+   * @param {unknown} body
+   * @param {AbortSignal} ending
+   */
   async function readLastLine(path, body, ending) {
     let lastLine = null;
     for await (const line of streamJsonLines("POST", path, { body, signal: ending })) {

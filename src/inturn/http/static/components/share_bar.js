@@ -2,6 +2,8 @@
 
 import { el, setProp } from "../dom.js";
 
+/** @typedef {{ received: number | null, due: number | null, is_over: boolean }} ShareNumbers */
+
 /** update({received, due, is_over}, most): the bar is full at `most`, so that bars with the same `most` compare. */
 export function shareBar() {
   const fill = el("span", { class: "share-fill" });
@@ -9,7 +11,7 @@ export function shareBar() {
   const node = el("span", { class: "share-bar", "aria-hidden": "true" }, fill, mark);
   return {
     node,
-    update(share, most) {
+    update(/** @type {ShareNumbers} */ share, /** @type {number} */ most) {
       fill.style.setProperty("--part", String(Math.min(1, (share.received ?? 0) / most)));
       mark.style.setProperty("--part", String(Math.min(1, (share.due ?? 0) / most)));
       setProp(mark, "hidden", share.due === null);
@@ -18,7 +20,10 @@ export function shareBar() {
   };
 }
 
-/** The largest value that the bars of these shares have to show. */
+/**
+ * The largest value that the bars of these shares have to show.
+ * @param {readonly Pick<ShareNumbers, "received" | "due">[]} shares
+ */
 export function largestShare(shares) {
   return Math.max(0.001, ...shares.flatMap((share) => [share.received ?? 0, share.due ?? 0]));
 }

@@ -1,6 +1,6 @@
 // All customers, page by page. The server searches and sorts, so 100,000 customers are as fast as ten.
 
-import { get } from "../api.js";
+import { ApiError, get, ignoreRequestError, isAbort } from "../api.js";
 import { autoRefresh } from "../auto_refresh.js";
 import { el, fill, setProp, setText } from "../dom.js";
 import { countdown, duration, number, sharePercent, time } from "../format.js";
@@ -14,11 +14,20 @@ import { emptyState, errorState } from "../components/placeholders.js";
 import { stackedBar, updateStackedBar } from "../components/stacked_bar.js";
 import { table } from "../components/table.js";
 
+/** @import { View } from "../router.js" */
+/** @import { Sort } from "../components/table.js" */
+
+/** @import { Column } from "../components/table.js" */
+/** @typedef {Omit<Api.Customer, "lines"> & { lines: Record<string, number>, most: number, isReset: boolean }} Row */
+/** @typedef {HTMLElement & { row: Row, isRunning: boolean }} Clock */
+
 const PAGE_SIZE = 50;
 const DEFAULT_SORT = "-waiting";
 const SORT_KEYS = ["name", "level", "updated", "waiting", "running", "wait", "share"];
+/** @type {Record<string, Record<string, string>>} */
 const FILTERS = { waiting: { waiting: "true" }, paused: { paused: "true" }, all: {} };
 
+/** @param {View} view */
 export async function mount(view) {
   const list = new CustomerList(view);
   await list.load();
@@ -34,6 +43,7 @@ class CustomerList {
   #skew = 0;
   #isOver = false;
 
+  /** @param {View} view */
   constructor(view) {
     this.#view = view;
     this.field = searchField({ label: t("customers.search"), value: view.query.get("q") ?? "", onSearch: (q) => this.#ask({ q }) });
@@ -60,11 +70,11 @@ class CustomerList {
     const requestId = this.#requestId;
     const { query, signal } = this.#view;
     const sort = sortOf(query);
-    const page = Math.max(1, Math.min(1e9, Number.parseInt(query.get("page"), 10) || 1));
+    const page = Math.max(1, Math.min(1e9, Number.parseInt(query.get("page") ?? "", 10) || 1));
     const filter = { text: query.get("q"), waiting: query.get("waiting"), paused: query.get("paused") };
     const answer = await get("/v1/customers", { query: { ...filter, sort: sort.key, down: sort.isDown, limit: PAGE_SIZE, after: (page - 1) * PAGE_SIZE }, signal });
     if (requestId !== this.#requestId) return;
-    if (answer.customers.length === 0 && answer.total > 0) {
+    if (answer.customers.length === 0 && answer.total !== null && answer.total > 0) {
       this.#view.setQuery({ page: null }); // the list has become shorter than the address expects
       return;
     }
@@ -81,8 +91,8 @@ class CustomerList {
     try {
       await this.load();
     } catch (error) {
-      if (error.name === "AbortError") return;
-      if (error.code === undefined) throw error;
+      if (isAbort(error)) return;
+      if (!(error instanceof ApiError)) throw error;
       fill(this.problem, errorState(error, () => this.change()));
       this.table.node.hidden = true;
     } finally {
@@ -92,13 +102,17 @@ class CustomerList {
 
   /** Update the countdowns between two loads. */
   tick() {
-    for (const node of this.table.node.querySelectorAll(".customers-clock")) this.#show(node.row, node);
+    for (const node of /** @type {NodeListOf<Clock>} */ (this.table.node.querySelectorAll(".customers-clock"))) this.#show(node.row, node);
     if (this.#isOver) {
       this.#isOver = false;
-      this.load().catch(() => {}); // a counter was reset; the status indicator shows an offline server
+      this.load().catch(ignoreRequestError); // a counter was reset; the status indicator shows an offline server
     }
   }
 
+  /**
+   * @param {Api.CustomerPage} answer
+   * @param {number} page
+   */
   #draw(answer, page) {
     this.#skew = answer.at - Date.now() * 1_000;
     const most = Math.max(1, ...answer.customers.map((customer) => customer.waiting));
@@ -110,7 +124,11 @@ class CustomerList {
     this.pager.update(page, rows.length, answer.total);
   }
 
-  /** Show the time until the counter is reset, or that it was reset. */
+  /**
+   * Show the time until the counter is reset, or that it was reset.
+   * @param {Row} row
+   * @param {Clock} node
+   */
   #show(row, node) {
     const left = row.counter === null ? null : row.counter.resets_after - (Date.now() * 1_000 + this.#skew);
     const isReset = left === null || left < 0;
@@ -127,11 +145,15 @@ class CustomerList {
     return Object.keys(FILTERS).find((name) => query.get(name) === "true") ?? "all";
   }
 
+  /** @param {Record<string, unknown>} changes */
   #ask(changes, { isStep = false } = {}) {
     this.#view.setQuery({ page: null, ...changes }, { replace: !isStep });
   }
 
-  /** A new column starts with its largest values, names start at A. */
+  /**
+   * A new column starts with its largest values, names start at A.
+   * @param {Sort} sort
+   */
   #toggledSort({ key, isDown }) {
     const isSame = sortOf(this.#view.query).key === key;
     const wanted = (isSame ? isDown : key !== "name") ? `-${key}` : key;
@@ -139,18 +161,20 @@ class CustomerList {
   }
 }
 
+/** @param {URLSearchParams} query */
 function sortOf(query) {
   const param = query.get("sort") ?? DEFAULT_SORT;
   const key = param.replace(/^-/, "");
   return SORT_KEYS.includes(key) ? { key, isDown: param.startsWith("-") } : { key: DEFAULT_SORT.slice(1), isDown: true };
 }
 
+/** @param {(row: Row, node: Clock) => HTMLElement} clock @returns {Column<Row>[]} */
 function columns(clock) {
   return [
     { key: "name", label: t("customers.head_name"), sortable: true, value: (row) => `${row.display_name} ${row.paused} ${row.at_slot_limit}`, cell: nameCell },
     { key: "level", label: t("customers.head_level"), sortable: true, value: (row) => row.level, cell: (row) => levelBadge(row.level), update: (node, row) => updateLevelBadge(node, row.level) },
     { key: "counter", label: t("customers.head_counter"), align: "end", className: "from-tablet", value: (row) => (row.counter === null ? "–" : number(row.isReset ? 0 : row.counter.count)) },
-    { key: "updated", label: t("customers.head_reset"), sortable: true, align: "end", value: (row) => row.counter?.resets_after ?? null, cell: (row) => clock(row, el("time", { class: "customers-clock" })), update: (node, row) => clock(row, node) },
+    { key: "updated", label: t("customers.head_reset"), sortable: true, align: "end", value: (row) => row.counter?.resets_after ?? null, cell: (row) => clock(row, Object.assign(el("time", { class: "customers-clock" }), { row, isRunning: false })), update: (node, row) => clock(row, node) },
     { key: "waiting", label: t("customers.head_waiting"), sortable: true, className: "customers-bar", value: (row) => `${row.waiting} ${row.most} ${JSON.stringify(row.lines)}`, cell: stackedBar, update: updateStackedBar },
     { key: "running", label: t("customers.head_running"), sortable: true, align: "end", className: "from-tablet", value: (row) => number(row.running) },
     { key: "wait", label: t("customers.head_wait"), sortable: true, align: "end", className: "from-desktop", value: (row) => (row.waits === null ? "–" : `${duration(row.waits.p50)} / ${duration(row.waits.p95)}`) },
@@ -160,6 +184,7 @@ function columns(clock) {
   ];
 }
 
+/** @param {Row} row */
 function nameCell(row) {
   const shown = row.display_name ?? row.customer;
   return el(
@@ -172,10 +197,12 @@ function nameCell(row) {
   );
 }
 
+/** @param {Pick<Row, "share">} row */
 function shareText({ share }) {
   return share === null ? "–" : t("customers.of_due", { received: sharePercent(share.received), due: sharePercent(share.due) });
 }
 
+/** @param {Row} row */
 function limitsText(row) {
   const cap = row.cap !== null && t("customers.cap", { n: row.cap });
   const rate = row.rate !== null && t("customers.rate", { n: row.rate.documents, per: duration(row.rate.per) });
@@ -184,19 +211,27 @@ function limitsText(row) {
 
 /** The shown part of the list, and buttons for the next and the previous page. */
 class Pager {
+  page = 1;
+
+  /** @param {(page: number) => unknown} open */
   constructor(open) {
-    const button = (label, drawing, page) => el("button", { class: "button button-small", type: "button", "aria-label": t(`customers.page_${label}`), title: t(`customers.page_${label}`), on: { click: () => open(page()) } }, icon(drawing));
+    const button = (/** @type {string} */ label, /** @type {string} */ drawing, /** @type {() => number} */ page) => el("button", { class: "button button-small", type: "button", "aria-label": t(`customers.page_${label}`), title: t(`customers.page_${label}`), on: { click: () => open(page()) } }, icon(drawing));
     this.before = button("before", "previous", () => this.page - 1);
     this.after = button("after", "next", () => this.page + 1);
     this.text = el("p", { class: "muted" });
     this.node = el("nav", { class: "pager", "aria-label": t("customers.pages") }, this.before, this.text, this.after);
   }
 
+  /**
+   * @param {number} page
+   * @param {number} rows
+   * @param {number | null} total
+   */
   update(page, rows, total) {
     this.page = page;
-    this.node.hidden = page === 1 && total <= PAGE_SIZE;
+    this.node.hidden = page === 1 && (total ?? 0) <= PAGE_SIZE;
     this.before.disabled = page <= 1;
-    this.after.disabled = page * PAGE_SIZE >= total;
+    this.after.disabled = page * PAGE_SIZE >= (total ?? 0);
     const first = (page - 1) * PAGE_SIZE + 1;
     setText(this.text, t("customers.part", { first, last: first + rows - 1, n: total }));
   }

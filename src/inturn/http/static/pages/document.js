@@ -1,7 +1,7 @@
-// One document: status, level, timeline, result and details. Reloaded after events of the document; while it waits, its
+// One document: the answer, timeline, level, result beside a preview, and details. Reloaded after events of the document; while it waits, its
 // position is fetched every POSITION_INTERVAL_MS, since other documents change it without an event.
 
-import { get, send } from "../api.js";
+import { ApiError, get, ignoreRequestError, send } from "../api.js";
 import { el, fill } from "../dom.js";
 import { t } from "../i18n.js";
 import { pageUrl } from "../routes.js";
@@ -11,15 +11,22 @@ import { icon } from "../components/icons.js";
 import { emptyState } from "../components/placeholders.js";
 import { toast } from "../components/toast.js";
 import { DetailsPanel, LevelPanel, MetadataPanel } from "./document/details.js";
+import { SENT_WINDOW_MICROSECONDS } from "./document/answer.js";
+import { PreviewPanel } from "./document/preview.js";
 import { ResultPanel } from "./document/result.js";
 import { StatusPanel } from "./document/status.js";
 import { TimelinePanel } from "./document/timeline.js";
+
+/** @import { View } from "../router.js" */
+
+/** @import { QueueEvent } from "../events.js" */
 
 const CANCELLABLE = ["waiting", "running", "delayed"];
 const RETRYABLE = ["failed", "cancelled", "expired"];
 const POSITION_INTERVAL_MS = 5_000;
 const PROGRESS_INTERVAL_MS = 2_000;
 
+/** @param {View} view */
 export async function mount(view) {
   const page = new DocumentPage(view);
   await page.load();
@@ -29,27 +36,38 @@ export async function mount(view) {
 }
 
 class DocumentPage {
+  shownActions = "";
   #view;
-  #document = null;
-  #why = null;
-  #timeline = null;
+  /** @type {Api.Document} */
+  #document;
+  /** @type {Api.Why} */
+  #why;
+  /** @type {Api.Timeline} */
+  #timeline;
+  /** @type {number | null} */
+  #sent = null;
   #isLoading = false;
   #mustReload = false;
 
+  /** @param {View} view */
   constructor(view) {
     this.#view = view;
+    /** @type {`/v1/documents/${string}`} */
     this.path = `/v1/documents/${encodeURIComponent(view.params.id)}`;
     this.status = new StatusPanel();
     this.level = new LevelPanel();
     this.timeline = new TimelinePanel();
     this.result = new ResultPanel(view, this.path);
+    this.preview = new PreviewPanel(view, this.path);
     this.details = new DetailsPanel();
     this.metadata = new MetadataPanel();
     this.node = el(
       "div",
-      { class: "document-columns" },
-      el("div", { class: "document-column" }, this.status.node, this.result.node, this.timeline.node),
-      el("div", { class: "document-column" }, this.level.node, this.details.node, this.metadata.node),
+      { class: "document-parts" },
+      this.status.node,
+      el("div", { class: "document-row document-wide-left" }, this.timeline.node, this.level.node),
+      el("div", { class: "document-row" }, this.result.node, this.preview.node),
+      el("div", { class: "document-row document-wide-left" }, this.details.node, this.metadata.node),
     );
   }
 
@@ -60,23 +78,35 @@ class DocumentPage {
     this.#document = doc;
     this.#why = why;
     this.#timeline = timeline;
+    await this.#countSent();
     this.#draw();
-    await this.result.follow(doc);
+    await Promise.all([this.result.follow(doc), this.preview.follow(doc)]);
+  }
+
+  /** Count once what the customer sent before a waiting document: the cause of its level. */
+  async #countSent() {
+    const { state, level, customer, submitted_at: submitted } = this.#document;
+    if (this.#sent !== null || state !== "waiting" || level === 1) return;
+    const query = { customer, since: Math.max(0, submitted - SENT_WINDOW_MICROSECONDS), until: submitted + 1 };
+    const { documents } = await get("/v1/documents/counts", { query, signal: this.#view.signal });
+    this.#sent = documents;
   }
 
   begin() {
     const view = this.#view;
-    const isOurs = (event) => event.kind === "reset" || event.documents?.includes(this.#document.id);
+    const { customer } = this.#document;
+    view.setTrail([{ text: customer, href: pageUrl("documents", {}, { customer }) }]);
+    const isOurs = (/** @type {QueueEvent} */ event) => event.kind === "reset" || event.documents?.includes(this.#document.id);
     view.listen("*", (events) => {
-      if (events.some(isOurs)) this.#reload();
-      else if (events.some((event) => ["queue_paused", "queue_resumed", "customer_changed"].includes(event.kind))) this.#fetchWhy();
-      else if (events.some((event) => event.kind === "purged" && event.customer === this.#document.customer)) this.#reload();
+      if (events.some(isOurs)) void this.#reload();
+      else if (events.some((event) => ["queue_paused", "queue_resumed", "customer_changed"].includes(event.kind))) void this.#fetchWhy();
+      else if (events.some((event) => event.kind === "purged" && event.customer === this.#document.customer)) void this.#reload();
     });
     view.every(POSITION_INTERVAL_MS, () => {
-      if (this.#document.state === "waiting") this.#fetchWhy();
+      if (this.#document.state === "waiting") void this.#fetchWhy();
     });
     view.every(PROGRESS_INTERVAL_MS, () => {
-      if (this.#document.state === "running") this.#fetchTimeline();
+      if (this.#document.state === "running") void this.#fetchTimeline();
     });
     view.every(1_000, () => this.status.tick());
   }
@@ -92,8 +122,8 @@ class DocumentPage {
         await this.load();
       }
     } catch (error) {
-      if (error.code === "not_found") this.#showDeleted();
-      else if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
+      if (error instanceof ApiError && error.code === "not_found") this.#showDeleted();
+      else ignoreRequestError(error); // the status indicator shows an offline server
     } finally {
       this.#isLoading = false;
     }
@@ -111,13 +141,18 @@ class DocumentPage {
     });
   }
 
+  /**
+   * @template {"why" | "timeline"} Part
+   * @param {Part} what
+   * @param {(answer: Api.Response<"GET", `/v1/documents/${string}/${Part}`>) => void} take
+   */
   async #fetchPart(what, take) {
     if (this.#isLoading) return;
     try {
       take(await get(`${this.path}/${what}`, { signal: this.#view.signal }));
       this.#draw();
     } catch (error) {
-      if (error.code === undefined && error.name !== "AbortError") throw error;
+      ignoreRequestError(error);
     }
   }
 
@@ -129,31 +164,32 @@ class DocumentPage {
   #draw() {
     this.#view.setTitle(this.#document.name);
     this.#actions();
-    this.status.update(this.#document, this.#why, this.#timeline);
+    this.status.update(this.#document, this.#why, this.#timeline, this.#sent);
     this.level.update(this.#document, this.#why);
     this.timeline.update(this.#document, this.#timeline);
-    this.details.update(this.#document);
+    this.details.update(this.#document, this.#timeline);
     this.metadata.update(this.#document);
   }
 
   #actions() {
-    const { state, expedited, size, uri, name } = this.#document;
+    const { state, expedited, has_content: hasContent, name } = this.#document;
     const key = `${state} ${expedited}`;
     if (key === this.shownActions) return; // redrawing would take the focus from a button
     this.shownActions = key;
     const hadFocus = document.activeElement?.closest?.(".title-actions") !== null && document.activeElement !== null;
-    const button = (act, label) => el("button", { class: "button", type: "button", on: { click: () => this.#act(act) } }, label);
+    const button = (/** @type {string} */ act, /** @type {string} */ label) => el("button", { class: "button", type: "button", on: { click: () => this.#act(act) } }, label);
     this.#view.setActions(
-      size !== null && uri === null && el("a", { class: "button", href: `${this.path}/content`, download: name }, icon("down"), t("document.download")),
+      hasContent && el("a", { class: "button", href: `${this.path}/content`, download: name }, icon("down"), t("document.download")),
       mayOperate() && !expedited && ["waiting", "delayed"].includes(state) && button("expedite", t("document.do_expedite")),
       mayAct() && RETRYABLE.includes(state) && button("retry", t("document.do_retry")),
       mayAct() && CANCELLABLE.includes(state) && button("cancel", t("document.do_cancel")),
     );
-    if (hadFocus) document.querySelector(".title-actions button, .title")?.focus({ preventScroll: true });
+    if (hadFocus) /** @type {HTMLElement | null} */ (document.querySelector(".title-actions button, .title"))?.focus({ preventScroll: true });
   }
 
+  /** @param {string} act */
   async #act(act) {
-    const answer = await confirm({ title: t(`document.ask_${act}`), text: t(`document.about_${act}`), action: t(`document.go_${act}`), danger: act === "cancel" });
+    const answer = await confirm({ title: t(`document.ask_${act}`), text: t(`document.about_${act}`), action: t(`document.do_${act}`), ...(act === "cancel" && { danger: true, dismiss: t("shell.dont_cancel") }) });
     if (answer === null) return;
     const query = { why: answer.why };
     try {
@@ -161,7 +197,7 @@ class DocumentPage {
       else await send("POST", `${this.path}/${act}`, { query });
       toast(t(`document.did_${act}`));
     } catch (error) {
-      if (error.code === undefined) throw error;
+      if (!(error instanceof ApiError)) throw error;
       toast(error.message, { kind: "error" });
     }
     await this.#reload();

@@ -1,7 +1,7 @@
 // The list of documents, newest or oldest first. Rows are updated in place and never move. New documents are announced
 // in a bar; oldest first, they are added at the end.
 
-import { get } from "../api.js";
+import { ApiError, get, ignoreRequestError, isAbort } from "../api.js";
 import { debounce, el, fill, setProp, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { pageUrl } from "../routes.js";
@@ -12,10 +12,21 @@ import { emptyState, errorState } from "../components/placeholders.js";
 import { table } from "../components/table.js";
 import { toast } from "../components/toast.js";
 import { BulkActions } from "./documents/actions.js";
-import { columns } from "./documents/columns.js";
+import { columns, processingTimeOf, waitOf } from "./documents/columns.js";
 import { Filters, STATES, filtersFromQuery, matchesFilters, sortOf } from "./documents/filters.js";
+import { tools } from "./documents/tools.js";
+
+/** @import { View } from "../router.js" */
+/** @import { QueueEvent } from "../events.js" */
+
+/** @import { Row } from "./documents/columns.js" */
 
 const PAGE_SIZE = 100;
+const MAX_SORTED = 1_000; // no index sorts by wait or processing time: so many of the newest are sorted here
+/** @type {Record<string, ((row: Row) => number | null) | undefined>} */
+const SORTED_BY = { wait: waitOf, work: processingTimeOf };
+/** @type {Record<string, "wait" | "work" | undefined>} */
+const SORT_OF_COLUMN = { wait: "wait", took: "work" };
 const MAX_AUTO_LOADED_ROWS = 1_000; // further rows come by the button
 const MAX_IDS_PER_REQUEST = 100;
 const ROW_REFRESH_INTERVAL_MS = 1_500;
@@ -23,13 +34,17 @@ const NEW_ROWS_INTERVAL_MS = 2_000;
 const COUNTS_INTERVAL_MS = 10_000;
 const SNAPSHOT_TTL_MS = 600_000;
 
-/** The list as the user left it, restored by the browser's Back. */
+/**
+ * The list as the user left it, restored by the browser's Back.
+ * @type {{ search: string, rows: Row[], next: string | null, selection: string[], scroll: number, at: number } | null}
+ */
 let snapshot = null;
 let lastPopstateAt = -Infinity;
 window.addEventListener("popstate", () => {
   lastPopstateAt = performance.now();
 });
 
+/** @param {View} view */
 export async function mount(view) {
   const list = new DocumentList(view);
   const before = performance.now() - lastPopstateAt < 500 ? snapshot : null;
@@ -51,31 +66,43 @@ export async function mount(view) {
   };
 }
 
-class DocumentList {
+export class DocumentList {
+  /** @type {Row[]} */
   #rows = [];
+  /** @type {string | null} */
   #next = null;
   #requestId = 0;
+  /** @type {Set<string>} */
   #stale = new Set();
+  /** @type {Record<string, number> | null} */
   #counts = null;
   #isBusy = false;
   #scroll = 0;
+  search = location.search;
+  /** @type {HTMLElement} */
+  noneAtAll;
+  /** @type {HTMLElement} */
+  noMatch;
+  /** @type {IntersectionObserver | null} */
   #end = null;
 
+  /** @param {View} view */
   constructor(view) {
     this.view = view;
     this.refreshedAt = 0;
     this.newCheckedAt = 0;
     this.filters = new Filters(view);
+    const shownColumns = columns();
     this.table = table({
       caption: t("documents.title"),
       keyOf: (row) => row.id,
       hrefOf: (row) => pageUrl("document", { id: row.id }),
       sort: headerSort(view.query),
-      onSort: ({ isDown }) => this.filters.sortBy(isDown ? "newest" : "oldest"),
+      onSort: ({ key, isDown }) => this.filters.sortBy(SORT_OF_COLUMN[key] ?? (isDown ? "newest" : "oldest")),
       selectable: mayAct(),
       onSelect: () => this.actions?.update(),
       empty: this.#none(),
-      columns: columns(),
+      columns: shownColumns,
     });
     this.more = loadMoreButton(() => this.#loadMore());
     this.actions = new BulkActions(this);
@@ -90,7 +117,9 @@ class DocumentList {
     this.count = el("p", { class: "muted documents-count", role: "status" });
     const news = el("div", { class: "documents-news", role: "status" }, this.newsBar);
     this.body = el("div", { class: "documents-body" }, this.errorBox, this.table.node, this.more.node);
-    this.node = el("section", { class: "panel panel-flush documents" }, el("h2", { class: "hidden" }, t("documents.list")), this.filters.node, news, this.count, this.actions.node, this.body);
+    const head = el("div", { class: "documents-head" }, this.count);
+    this.node = el("section", { class: "panel panel-flush documents" }, el("h2", { class: "hidden" }, t("documents.list")), this.filters.node, news, head, this.actions.node, this.body);
+    head.append(tools(this, shownColumns));
   }
 
   #none() {
@@ -106,15 +135,18 @@ class DocumentList {
   async load() {
     this.#requestId += 1;
     const requestId = this.#requestId;
-    const page = await get("/v1/documents", { query: { ...this.#where(), sort: sortOf(this.view.query), limit: PAGE_SIZE }, signal: this.view.signal });
+    const sort = sortOf(this.view.query);
+    const valueOf = SORTED_BY[sort];
+    const page = await get("/v1/documents", { query: { ...this.#where(), ...(valueOf ? { limit: MAX_SORTED } : { sort, limit: PAGE_SIZE }) }, signal: this.view.signal });
     if (requestId !== this.#requestId) return;
-    this.#rows = page.documents;
-    this.#next = page.next;
+    this.#rows = valueOf ? sortedDown(page.documents, valueOf) : page.documents;
+    this.#next = valueOf ? null : page.next;
+    this.isCutOff = Boolean(valueOf) && page.next !== null;
     this.#stale.clear();
     this.#announce(0);
     fill(this.errorBox);
     this.#draw();
-    this.#count();
+    void this.#count();
   }
 
   /** Apply new filters of the address. The old rows stay, dimmed, until the new ones have come. */
@@ -126,8 +158,8 @@ class DocumentList {
     try {
       await this.load();
     } catch (error) {
-      if (error.name === "AbortError") return;
-      if (error.code === undefined) throw error;
+      if (isAbort(error)) return;
+      if (!(error instanceof ApiError)) throw error;
       this.#rows = [];
       this.#next = null;
       this.#draw();
@@ -150,8 +182,8 @@ class DocumentList {
       this.#rows = [...this.#rows, ...page.documents.filter((row) => !known.has(row.id))];
       this.#next = page.next;
     } catch (error) {
-      if (error.name === "AbortError") return;
-      if (error.code === undefined) throw error;
+      if (isAbort(error)) return;
+      if (!(error instanceof ApiError)) throw error;
       toast(error.message, { kind: "error" });
     } finally {
       this.#isBusy = false;
@@ -159,13 +191,14 @@ class DocumentList {
     }
   }
 
+  /** @param {NonNullable<typeof snapshot>} before */
   restore(before) {
     this.#rows = before.rows;
     this.#next = before.next;
     for (const id of before.selection) this.table.selection.add(id);
     this.#markAllStale();
     this.#draw();
-    this.#count();
+    void this.#count();
   }
 
   takeSnapshot() {
@@ -192,14 +225,15 @@ class DocumentList {
     window.addEventListener("scroll", debounce(() => this.#refresh(), 200), { passive: true, signal: view.signal });
     this.#end = new IntersectionObserver(
       (entries) => {
-        if (entries.some((entry) => entry.isIntersecting) && this.#rows.length < MAX_AUTO_LOADED_ROWS) this.#loadMore();
+        if (entries.some((entry) => entry.isIntersecting) && this.#rows.length < MAX_AUTO_LOADED_ROWS) void this.#loadMore();
       },
       { rootMargin: "600px" },
     );
     this.#end.observe(this.more.node);
-    view.onEnd(() => this.#end.disconnect());
+    view.onEnd(() => this.#end?.disconnect());
   }
 
+  /** @param {QueueEvent[]} events */
   #onEvents(events) {
     if (events.some((event) => event.kind === "reset" || event.kind === "purged")) this.#markAllStale();
     else {
@@ -214,8 +248,8 @@ class DocumentList {
   /** Refresh stale rows and check for new ones, each at most once per interval. */
   #refreshIfDue() {
     const now = Date.now();
-    if (this.#stale.size > 0 && now - this.refreshedAt >= ROW_REFRESH_INTERVAL_MS) this.#refresh();
-    if (this.mayHaveNew && now - this.newCheckedAt >= NEW_ROWS_INTERVAL_MS) this.#findNew();
+    if (this.#stale.size > 0 && now - this.refreshedAt >= ROW_REFRESH_INTERVAL_MS) void this.#refresh();
+    if (this.mayHaveNew && now - this.newCheckedAt >= NEW_ROWS_INTERVAL_MS) void this.#findNew();
   }
 
   #markAllStale() {
@@ -226,7 +260,7 @@ class DocumentList {
   /** Fetch the stale rows in sight, one request at a time. */
   async #refresh() {
     if (this.isRefreshing || this.#stale.size === 0) return;
-    const rowNodes = [...this.table.node.querySelectorAll("tbody tr")].filter((tr) => this.#stale.has(tr.row.id));
+    const rowNodes = /** @type {(HTMLElement & { row: Row })[]} */ ([...this.table.node.querySelectorAll("tbody tr")]).filter((tr) => this.#stale.has(tr.row.id));
     const inSight = rowNodes.filter((tr) => {
       const { top, bottom } = tr.getBoundingClientRect();
       return bottom > -200 && top < window.innerHeight + 200;
@@ -250,7 +284,7 @@ class DocumentList {
       });
       this.#draw();
     } catch (error) {
-      if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
+      ignoreRequestError(error); // the status indicator shows an offline server
     } finally {
       this.isRefreshing = false;
     }
@@ -267,13 +301,16 @@ class DocumentList {
       else await this.#countNewAtStart(requestId);
     } catch (error) {
       this.mayHaveNew = true;
-      if (error.code === undefined && error.name !== "AbortError") throw error;
+      ignoreRequestError(error);
     } finally {
       this.isFindingNew = false;
     }
   }
 
-  /** Announce how many documents of the first two pages are not shown yet. */
+  /**
+   * Announce how many documents of the first two pages are not shown yet.
+   * @param {number} requestId
+   */
   async #countNewAtStart(requestId) {
     const page = await get("/v1/documents", { query: { ...this.#where(), limit: 2 * PAGE_SIZE }, signal: this.view.signal });
     if (requestId !== this.#requestId) return;
@@ -284,16 +321,20 @@ class DocumentList {
     else this.#announce(n, n === 2 * PAGE_SIZE);
   }
 
-  /** Check whether documents follow the last row. */
+  /**
+   * Check whether documents follow the last row.
+   * @param {number} requestId
+   */
   async #findNewAtEnd(requestId) {
     if (this.#next !== null) return;
-    const { id } = this.#rows.at(-1);
+    const { id } = this.#rows[this.#rows.length - 1];
     const page = await get("/v1/documents", { query: { ...this.#where(), sort: "oldest", limit: 1, after: id }, signal: this.view.signal });
     if (requestId !== this.#requestId || page.documents.length === 0) return;
     this.#next = id;
     this.#draw();
   }
 
+  /** @param {number} n */
   #announce(n, isMore = false) {
     this.newsBar.hidden = n === 0;
     setText(this.news, n === 0 ? "" : isMore ? t("documents.more_new", { n }) : t("documents.new", { n }));
@@ -305,12 +346,13 @@ class DocumentList {
       window.scrollTo({ top: 0 });
       this.table.node.focus({ preventScroll: true });
     } catch (error) {
-      if (error.code !== undefined) toast(error.message, { kind: "error" });
+      if (!(error instanceof ApiError)) throw error;
+      toast(error.message, { kind: "error" });
     }
   }
 
   #recount() {
-    if (this.mustCount) this.#count();
+    if (this.mustCount) void this.#count();
   }
 
   /** Count the matching documents by state. That is slow in a large queue, so one request runs at a time. */
@@ -330,7 +372,7 @@ class DocumentList {
       this.filters.count(this.#counts);
       this.#showCount();
     } catch (error) {
-      if (error.code === undefined && error.name !== "AbortError") throw error;
+      ignoreRequestError(error);
     } finally {
       this.isCounting = false;
     }
@@ -375,23 +417,40 @@ class DocumentList {
   async refreshAll() {
     this.#markAllStale();
     await this.#refresh();
-    this.#count();
+    void this.#count();
   }
 
   /** The number of matching documents by the last count; null before the first count. */
   get matching() {
     if (this.#counts === null) return null;
+    const counts = this.#counts;
     const { state } = filtersFromQuery(this.view.query);
-    return (state.length > 0 ? state : STATES).reduce((sum, name) => sum + (this.#counts[name] ?? 0), 0);
+    return (state.length > 0 ? state : STATES).reduce((sum, name) => sum + (counts[name] ?? 0), 0);
   }
 
   #showCount() {
     const n = this.matching;
-    setText(this.count, n === null || this.#rows.length === 0 ? "" : t("documents.matching", { n, shown: this.#rows.length }));
+    const matching = n === null || this.#rows.length === 0 ? "" : t("documents.matching", { n, shown: this.#rows.length });
+    setText(this.count, this.isCutOff ? `${matching}. ${t("documents.sorted_of", { n: this.#rows.length })}` : matching);
   }
 }
 
-/** The sort for the table's heading. */
+/**
+ * The sort for the table's heading.
+ * @param {URLSearchParams} query
+ */
 function headerSort(query) {
-  return { key: "submitted", isDown: sortOf(query) === "newest" };
+  const sort = sortOf(query);
+  const key = Object.keys(SORT_OF_COLUMN).find((column) => SORT_OF_COLUMN[column] === sort);
+  return { key: key ?? "submitted", isDown: sort !== "oldest" };
+}
+
+/**
+ * The rows with the highest values first; those without a value last.
+ * @param {Row[]} rows
+ * @param {(row: Row) => number | null} valueOf
+ */
+function sortedDown(rows, valueOf) {
+  const values = new Map(rows.map((row) => [row, valueOf(row) ?? -1]));
+  return rows.toSorted((one, other) => (values.get(other) ?? 0) - (values.get(one) ?? 0));
 }

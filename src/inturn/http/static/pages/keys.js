@@ -1,11 +1,12 @@
 // The API keys. The text of a key is shown once, when it is created.
 
-import { get, notifySignedOut, send } from "../api.js";
+import { ApiError, get, ignoreRequestError, notifySignedOut, send } from "../api.js";
 import { el, fill, setText } from "../dom.js";
-import { ago, durationInWords, time } from "../format.js";
+import { ago, durationInWords } from "../format.js";
 import { t } from "../i18n.js";
 import { pageUrl } from "../routes.js";
 import { currentSession, currentUser, mayOperate } from "../session.js";
+import { copyText } from "../components/copy_button.js";
 import { confirm, openDialog } from "../components/dialog.js";
 import { checkbox, readOnlyNote, selectField, textArea, textField } from "../components/fields.js";
 import { panel } from "../components/panel.js";
@@ -14,13 +15,21 @@ import { relativeTime, updateRelativeTime } from "../components/relative_time.js
 import { table } from "../components/table.js";
 import { toast } from "../components/toast.js";
 
+/** @import { View } from "../router.js" */
+/** @import { Child } from "../dom.js" */
+
+/** @import { Column } from "../components/table.js" */
+/** @typedef {Api.ApiKey & { isReplaced: boolean, act: { rotate: (row: Api.ApiKey) => unknown, revoke: (row: Api.ApiKey) => unknown } }} Row */
+
 const HOUR = 3_600_000_000;
 const DAY = 24 * HOUR;
 const SCOPES = ["customer", "operator", "read-only"];
 const LIFETIMES = [7 * DAY, 30 * DAY, 90 * DAY, 365 * DAY];
 const OVERLAPS = [HOUR, DAY, 7 * DAY];
 
+/** @param {View} view */
 export async function mount(view) {
+  /** @type {Api.ApiKey[]} */
   let keys = [];
   const ended = checkbox({ label: t("keys.show_ended"), checked: view.query.get("ended") === "true" });
   ended.input.addEventListener("change", () => view.setQuery({ ended: ended.input.checked ? "true" : null }));
@@ -38,6 +47,7 @@ export async function mount(view) {
     draw();
   }
 
+  /** @param {Promise<Api.NewApiKey | null>} pending */
   async function showCreated(pending) {
     const key = await pending;
     if (key === null) return;
@@ -45,8 +55,9 @@ export async function mount(view) {
     await showNewKey(key);
   }
 
-  const rotate = (row) => showCreated(askForRotation(row));
+  const rotate = (/** @type {Api.ApiKey} */ row) => showCreated(askForRotation(row));
 
+  /** @param {Api.ApiKey} row */
   async function revoke(row) {
     const isOwn = row.id === currentUser()?.key;
     const words = [isOwn && t("keys.revoke_yours"), t("keys.revoke_text")].filter(Boolean).join(" ");
@@ -58,12 +69,13 @@ export async function mount(view) {
       if (isOwn) notifySignedOut();
       else await load();
     } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
       toast(error.message, { kind: "error" });
     }
   }
 
   await load();
-  view.listen(["key_made", "key_ended", "purged"], () => load().catch(() => {}), 1_000);
+  view.listen(["key_made", "key_ended", "purged"], () => load().catch(ignoreRequestError), 1_000);
   view.every(30_000, draw);
   if (mayOperate()) view.setActions(el("button", { class: "button button-primary", type: "button", on: { click: () => showCreated(askForKey()) } }, t("keys.new")));
   fill(
@@ -75,51 +87,68 @@ export async function mount(view) {
   return { update: draw };
 }
 
+/** @returns {Column<Row>[]} */
 function columns() {
   return [
     { key: "name", label: t("keys.head_name"), value: (row) => row.name, cell: nameCell },
     { key: "opens", label: t("keys.head_opens"), value: scopeText, cell: (row) => (row.customer ? el("a", { href: pageUrl("customer", { name: row.customer }) }, scopeText(row)) : scopeText(row)), className: "keys-opens" },
     { key: "made", label: t("keys.head_made"), className: "wide-only", value: (row) => ago(row.made_at), cell: (row) => relativeTime(row.made_at), update: (node, row) => updateRelativeTime(node, row.made_at) },
-    { key: "used", label: t("keys.head_used"), className: "wide-only", value: (row) => (row.used_at === null ? t("keys.never_used") : ago(row.used_at)) },
-    { key: "until", label: t("keys.head_until"), className: "wide-only", value: expiryText, cell: (row) => el("span", { title: row.expires_at === null ? null : time(row.expires_at) }, expiryText(row)) },
-    ...(mayOperate() ? [{ key: "actions", label: t("keys.head_actions"), align: "end", value: (row) => `${row.live} ${row.isReplaced}`, cell: actionButtons }] : []),
+    { key: "used", label: t("keys.head_used"), className: "wide-only", value: usedText, cell: (row) => relativeTime(row.used_at, { text: usedText(row) }), update: (node, row) => updateRelativeTime(node, row.used_at, { text: usedText(row) }) },
+    { key: "until", label: t("keys.head_until"), className: "wide-only", value: expiryText, cell: (row) => relativeTime(row.expires_at, { text: expiryText(row) }) },
+    ...(mayOperate() ? /** @type {Column<Row>[]} */ ([{ key: "actions", label: t("keys.head_actions"), align: "end", value: (row) => `${row.live} ${row.isReplaced}`, cell: actionButtons }]) : []),
   ];
 }
 
+/** @param {Api.ApiKey} row */
 function nameCell(row) {
   const isOwn = row.id === currentUser()?.key;
-  return el("div", { class: row.live ? "keys-name" : "keys-name is-ended" }, el("span", {}, row.name, isOwn && [" ", el("span", { class: "badge level-1" }, t("keys.yours"))]), el("span", { class: "mono muted" }, row.id), el("span", { class: "muted keys-until" }, expiryText(row)));
+  return el("div", { class: row.live ? "keys-name" : "keys-name is-ended" }, el("span", {}, row.name, isOwn && [" ", el("span", { class: "badge badge-own" }, t("keys.yours"))]), el("span", { class: "mono muted" }, row.id), el("span", { class: "muted keys-until" }, expiryText(row)));
 }
 
+/** @param {Api.ApiKey} row */
 function scopeText(row) {
   if (row.scope === "operator") return t("keys.opens_operator");
   if (row.customer === null) return t("keys.opens_read_only");
   return row.scope === "read-only" ? t("keys.opens_customer_read_only", { customer: row.customer }) : row.customer;
 }
 
+/** @param {Api.ApiKey} row */
+function usedText(row) {
+  return row.used_at === null ? t("keys.never_used") : ago(row.used_at);
+}
+
+/** @param {Api.ApiKey} row */
 function expiryText(row) {
-  if (!row.live) return t("keys.ended", { ago: ago(row.expires_at) });
+  if (!row.live) return t("keys.ended", { ago: ago(row.expires_at ?? row.made_at) });
   return row.expires_at === null ? t("keys.until_revoked") : ago(row.expires_at);
 }
 
+/** @param {Row} row */
 function actionButtons(row) {
   if (!row.live) return el("span");
-  const button = (label, call) => el("button", { class: "button button-small", type: "button", "aria-label": `${label}: ${row.name}`, on: { click: () => call(row) } }, label);
+  const button = (/** @type {string} */ label, /** @type {(row: Api.ApiKey) => unknown} */ call) => el("button", { class: "button button-small", type: "button", "aria-label": `${label}: ${row.name}`, on: { click: () => call(row) } }, label);
   return el("div", { class: "keys-actions" }, !row.isReplaced && button(t("keys.rotate"), row.act.rotate), button(t("keys.revoke"), row.act.revoke));
 }
 
-/** Open a dialog with a form that stays open until the server accepts it. Errors are shown in it. */
+/**
+ * Open a dialog with a form that stays open until the server accepts it. Errors are shown in it.
+ * @param {string} title
+ * @param {Child} nodes
+ * @param {string} action
+ * @param {() => Promise<any>} call
+ */
 function submitDialog(title, nodes, action, call) {
   return openDialog(title, (close) => {
     const errorText = el("p", { class: "field-error", role: "alert" });
     const go = el("button", { class: "button button-primary", type: "submit" }, action);
-    const submit = async (event) => {
+    const submit = async (/** @type {Event} */ event) => {
       event.preventDefault();
       go.disabled = true;
       setText(errorText, "");
       try {
         close(await call());
       } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
         setText(errorText, error.code === "illegal_move" ? t("keys.not_rotatable") : error.message);
         go.disabled = false;
       }
@@ -129,6 +158,7 @@ function submitDialog(title, nodes, action, call) {
   });
 }
 
+/** @param {string} scope */
 function scopeHint(scope) {
   return t(`keys.hint_${scope.replace("-", "_")}`);
 }
@@ -141,7 +171,7 @@ function askForKey() {
   const why = textArea({ label: t("shell.why"), hint: t("shell.why_hint"), rows: 2, maxlength: 1000 });
   scope.input.addEventListener("change", () => {
     customer.node.hidden = scope.input.value === "operator";
-    setText(scope.node.querySelector(".field-hint"), scopeHint(scope.input.value));
+    setText(/** @type {HTMLElement} */ (scope.node.querySelector(".field-hint")), scopeHint(scope.input.value));
     customer.input.required = scope.input.value === "customer";
   });
   return submitDialog(t("keys.new"), [name, scope, customer, lives, why].map((field) => field.node), t("keys.create"), () => {
@@ -152,6 +182,7 @@ function askForKey() {
   });
 }
 
+/** @param {Api.ApiKey} row */
 function askForRotation(row) {
   const overlap = selectField({ label: t("keys.overlap"), value: String(DAY), options: [["0", t("keys.overlap_none")], ...OVERLAPS.map((length) => [String(length), durationInWords(length)])] });
   const why = textArea({ label: t("shell.why"), hint: t("shell.why_hint"), rows: 2, maxlength: 1000 });
@@ -161,7 +192,10 @@ function askForRotation(row) {
   );
 }
 
-/** Show the text of a new key: it cannot be shown again. */
+/**
+ * Show the text of a new key: it cannot be shown again.
+ * @param {Api.NewApiKey} key
+ */
 function showNewKey(key) {
   return openDialog(
     t("keys.made_title"),
@@ -169,13 +203,8 @@ function showNewKey(key) {
       const shown = textField({ label: key.name, value: key.key, readonly: true, class: "input mono", spellcheck: "false" });
       const copyStatus = el("p", { class: "muted", role: "status" });
       const copy = async () => {
+        setText(copyStatus, (await copyText(key.key)) ? t("shell.copied") : t("keys.copy_by_hand"));
         shown.input.select();
-        try {
-          await navigator.clipboard.writeText(key.key);
-          setText(copyStatus, t("keys.copied"));
-        } catch {
-          setText(copyStatus, t("keys.copy_by_hand")); // browsers allow the clipboard with https only
-        }
       };
       const copyButton = el("button", { class: "button", type: "button", on: { click: copy } }, t("keys.copy"));
       const closeButton = el("button", { class: "button button-primary", type: "button", on: { click: () => close(null) } }, t("keys.kept"));

@@ -1,6 +1,6 @@
 // Explain the priority system with the thresholds in force, and a counter to try it. The queue is not changed.
 
-import { get } from "../api.js";
+import { get, ignoreRequestError } from "../api.js";
 import { el, fill, setText } from "../dom.js";
 import { countdown, duration, durationInWords, number } from "../format.js";
 import { t } from "../i18n.js";
@@ -10,6 +10,11 @@ import { seesAll } from "../session.js";
 import { levelBadge, levelClass, updateLevelBadge } from "../components/badges.js";
 import { counterChart } from "../components/counter_chart.js";
 import { panel } from "../components/panel.js";
+import { tableBox } from "../components/table_box.js";
+
+/** @import { View } from "../router.js" */
+
+/** @import { Counter, Rules } from "../priority.js" */
 
 const SECOND = 1_000_000;
 const MINUTE = 60 * SECOND;
@@ -17,6 +22,7 @@ const BURST_SIZE = 10;
 const MAX_CHECKS = 40;
 const DEFAULT_POLICY = { reset_interval: 1_500 * SECOND, thresholds: [-2, -4, -6, -8, -10, -12, -14, -20] };
 
+/** @param {View} view */
 export async function mount(view) {
   const levels = new LevelsTable();
   const trying = new CounterPlayground(view);
@@ -30,15 +36,16 @@ export async function mount(view) {
   }
 
   await load();
-  if (seesAll()) view.listen(["policy_set"], () => load().catch(() => {})); // the status indicator shows an offline server
+  if (seesAll()) view.listen(["policy_set"], () => load().catch(ignoreRequestError)); // the status indicator shows an offline server
   fill(view.root, explained, trying.node, levels.node);
 }
 
+/** @param {Rules} policy */
 function explanation(policy) {
   const interval = durationInWords(policy.reset_interval);
   const last = policy.thresholds.length + 1;
   const isUsual = JSON.stringify(policy) === JSON.stringify(DEFAULT_POLICY);
-  const concept = (name, text) => el("div", {}, el("dt", {}, t(`priority.concept_${name}`)), el("dd", {}, text));
+  const concept = (/** @type {string} */ name, /** @type {string} */ text) => el("div", {}, el("dt", {}, t(`priority.concept_${name}`)), el("dd", {}, text));
   const steps = ["track", "reset", "update", "level"].map((step) => {
     const text = t(`priority.step_${step}_text`, { interval, seconds: policy.reset_interval / SECOND, last });
     return el("li", {}, el("strong", {}, t(`priority.step_${step}`)), " ", text);
@@ -56,10 +63,11 @@ class LevelsTable {
     this.body = el("tbody");
     const heads = ["level", "count", "documents"].map((name) => el("th", { scope: "col" }, t(`priority.head_${name}`)));
     const table = el("table", { class: "table" }, el("caption", { class: "hidden" }, t("priority.levels")), el("thead", {}, el("tr", {}, heads)), this.body);
-    const box = el("div", { class: "table-box", role: "region", tabindex: "0", "aria-label": t("priority.levels") }, table);
+    const box = tableBox(t("priority.levels"), table);
     this.node = panel(t("priority.levels"), { className: "panel-flush priority-levels", hint: t("priority.levels_hint") }, box);
   }
 
+  /** @param {Rules} rules */
   update({ thresholds }) {
     const rows = levelRanges(thresholds).map(({ level, from, to: until }) => {
       const count = level === 1 ? t("priority.count_at_least", { threshold: thresholds[0] }) : t("priority.count_below", { threshold: thresholds[level - 2] });
@@ -72,12 +80,16 @@ class LevelsTable {
 
 /** A simulated counter with its own clock, which can be stopped and moved forward. */
 class CounterPlayground {
-  #policy = null;
+  /** @type {Rules} */
+  #policy;
+  /** @type {Counter | null} */
   #counter = null;
   #now = 0;
+  /** @type {{ count: number, isReset: boolean }[]} */
   #checks = [];
   #isRunning = true;
 
+  /** @param {View} view */
   constructor(view) {
     this.count = el("span", { class: "card-value" }, "–");
     this.level = el("span");
@@ -86,10 +98,10 @@ class CounterPlayground {
     this.clockNote = el("p", { class: "muted" });
     this.statusText = el("p", { class: "playground-status", role: "status" });
     this.drawing = counterChart();
-    const button = (text, call, kind = "") => el("button", { class: `button ${kind}`, type: "button", on: { click: call } }, text);
+    const button = (/** @type {string} */ text, /** @type {() => void} */ call, kind = "") => el("button", { class: `button ${kind}`, type: "button", on: { click: call } }, text);
     this.run = button("", () => this.#runOrStop(), "button-small");
     this.jumps = el("div", { class: "jumps", role: "group", "aria-label": t("priority.let_pass") });
-    const figure = (label, ...shown) => el("div", { class: "card" }, el("p", { class: "card-label" }, label), shown);
+    const figure = (/** @type {string} */ label, /** @type {HTMLElement[]} */ ...shown) => el("div", { class: "card" }, el("p", { class: "card-label" }, label), shown);
     this.node = panel(
       t("priority.try"),
       { hint: t("priority.try_hint") },
@@ -104,25 +116,29 @@ class CounterPlayground {
     });
   }
 
-  /** Apply another policy to the same counter. */
+  /**
+   * Apply another policy to the same counter.
+   * @param {Rules} policy
+   */
   use(policy) {
     this.#policy = policy;
-    const jump = (length, text) => el("button", { class: "button button-small", type: "button", on: { click: () => this.#advanceClock(length) } }, text);
+    const jump = (/** @type {number} */ length, /** @type {string} */ text) => el("button", { class: "button button-small", type: "button", on: { click: () => this.#advanceClock(length) } }, text);
     const interval = policy.reset_interval;
     const jumps = [SECOND, MINUTE, 10 * MINUTE].filter((length) => length < interval);
     fill(this.jumps, jumps.map((length) => jump(length, `+ ${duration(length)}`)), jump(interval, t("priority.whole_interval", { interval: duration(interval) })));
     this.#show();
   }
 
+  /** @param {number} n */
   #submit(n) {
     for (let index = 0; index < n; index += 1) {
       const result = check(this.#counter, this.#now, this.#policy);
       this.#counter = result.counter;
       this.#checks.push({ count: result.counter.count, isReset: result.isReset });
     }
-    const { count } = this.#counter;
+    const { count } = this.#checks[this.#checks.length - 1];
     const level = levelOf(count, this.#policy.thresholds);
-    const { isReset } = this.#checks.at(-n);
+    const { isReset } = this.#checks[this.#checks.length - n];
     this.#checks = this.#checks.slice(-MAX_CHECKS);
     this.#show();
     if (n > 1) setText(this.statusText, t("priority.went_down_many", { n, count, level }));
@@ -130,6 +146,7 @@ class CounterPlayground {
     else setText(this.statusText, this.#checks.length === 1 ? t("priority.was_first", { count, level }) : t("priority.went_down", { count, level }));
   }
 
+  /** @param {number} length */
   #advanceClock(length, { isTick = false } = {}) {
     this.#now += length;
     this.#show();
@@ -158,7 +175,7 @@ class CounterPlayground {
     setText(this.clock, left === null ? "–" : countdown(left));
     setText(this.clockNote, left === null ? t("priority.clock_new") : left < 0 ? t("priority.clock_over") : left === 0 ? t("priority.clock_exactly") : t("priority.clock_runs"));
     setText(this.run, this.#isRunning ? t("priority.stop_clock") : t("priority.run_clock"));
-    const depth = Math.max(4 - thresholds.at(-1), ...this.#checks.map((entry) => 1 - entry.count));
+    const depth = Math.max(4 - thresholds[thresholds.length - 1], ...this.#checks.map((entry) => 1 - entry.count));
     const summary = this.#counter === null ? t("priority.nothing_yet") : t("priority.drawing_summary", { counts: this.#checks.slice(-BURST_SIZE).map((entry) => number(entry.count)).join(" ") });
     this.drawing.update({ checks: this.#checks, thresholds, depth: Math.min(depth, 1_000), resetText: "", summary });
   }

@@ -1,17 +1,23 @@
 // The settings page: appearance, account, server, limits, and pausing the whole queue.
 
-import { get, send } from "../api.js";
+import { ApiError, get, ignoreRequestError, send } from "../api.js";
 import { el, fill } from "../dom.js";
-import { bytes, number } from "../format.js";
+import { formatLimit, number } from "../format.js";
 import { t } from "../i18n.js";
 import { pageUrl } from "../routes.js";
 import { currentSession, currentUser, mayOperate, seesAll } from "../session.js";
-import { languageChoice, themeChoice } from "../components/choices.js";
+import { appearanceChoices } from "../components/choices.js";
 import { confirm } from "../components/dialog.js";
 import { readOnlyNote, selectField } from "../components/fields.js";
 import { panel } from "../components/panel.js";
 import { toast } from "../components/toast.js";
 
+/** @import { View } from "../router.js" */
+/** @import { Child } from "../dom.js" */
+
+/** @import { User } from "../session.js" */
+
+/** @param {View} view */
 export async function mount(view) {
   const [{ limits, version }, queue] = await Promise.all([get("/v1/server", { signal: view.signal }), seesAll() ? get("/v1/queue", { signal: view.signal }) : null]);
   const queuePanel = queue === null ? null : new QueuePanel(view, queue);
@@ -19,34 +25,39 @@ export async function mount(view) {
 }
 
 function appearancePanel() {
-  const fields = [
-    ["language", languageChoice(), t("shell.language")],
-    ["theme", themeChoice(), t("shell.theme")],
-  ].map(([name, { options, value, pick }, label]) => {
+  const fields = appearanceChoices().map(({ name, label, options, value, pick }) => {
     const field = selectField({ label, options, value, data: { choice: name } });
-    field.input.addEventListener("change", () => pick(field.input));
+    const choose = async () => {
+      await pick(field.input.value);
+      /** @type {HTMLElement | null} */ (document.querySelector(`.page [data-choice=${name}]`))?.focus(); // another language makes the page anew
+    };
+    field.input.addEventListener("change", () => void choose());
     return field.node;
   });
   return panel(t("settings.look"), { hint: t("settings.look_hint") }, el("div", { class: "form" }, fields));
 }
 
+/** @param {[name: string, value: Child][]} rows */
 function definitionList(rows) {
   const shown = rows.filter(([, value]) => value !== null && value !== undefined);
   return el("dl", { class: "settings-details" }, shown.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
 
 function accountPanel() {
-  const { name, scope, customer, key } = currentUser();
+  const { name, scope, customer, key, acts } = /** @type {User} */ (currentUser());
+  /** @type {[string, Child][]} */
   const rows = [
     [t("settings.name"), name],
     [t("settings.scope"), t(`shell.scope_${scope.replace("-", "_")}`)],
     [t("settings.customer"), customer && el("a", { href: pageUrl("customer", { name: customer }) }, customer)],
     [t("settings.key"), key === null ? t("settings.no_key") : el("span", { class: "mono" }, key)],
   ];
-  return panel(t("settings.you"), {}, definitionList(rows), !currentUser().acts && readOnlyNote());
+  return panel(t("settings.you"), {}, definitionList(rows), !acts && readOnlyNote());
 }
 
+/** @param {string | null} version */
 function serverPanel(version) {
+  /** @type {[string, Child][]} */
   const rows = [
     [t("settings.version"), version],
     [t("settings.queue"), currentSession().queue],
@@ -55,12 +66,9 @@ function serverPanel(version) {
   return panel(t("settings.server"), {}, definitionList(rows));
 }
 
-/** Format a limit. Limits are set in units of 1,024 and shown in the same units. */
-function formatLimit(value) {
-  return bytes(value * (1_000 / 1_024) ** Math.floor(Math.log2(value) / 10));
-}
-
+/** @param {Api.Limits} limits */
 function limitsPanel(limits) {
+  /** @type {[string, Child][]} */
   const rows = [
     [t("settings.limit_file"), formatLimit(limits.file)],
     [t("settings.limit_body"), formatLimit(limits.body)],
@@ -74,6 +82,10 @@ function limitsPanel(limits) {
 
 /** Whether the queue is paused and by whom, and the button to change it. */
 class QueuePanel {
+  /**
+   * @param {View} view
+   * @param {Api.Queue} queue
+   */
   constructor(view, queue) {
     this.view = view;
     this.statusBox = el("div", { class: "form", role: "status" });
@@ -83,6 +95,7 @@ class QueuePanel {
     view.listen(["queue_paused", "queue_resumed"], () => this.#reload(), 200);
   }
 
+  /** @param {Api.Queue} queue */
   #show({ paused }) {
     this.paused = paused;
     const by = paused && el("p", { class: "settings-paused" }, t("settings.paused_by", { name: paused.operator, why: paused.why || "–" }));
@@ -94,7 +107,7 @@ class QueuePanel {
     try {
       this.#show(await get("/v1/queue", { signal: this.view.signal }));
     } catch (error) {
-      if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
+      ignoreRequestError(error); // the status indicator shows an offline server
     }
   }
 
@@ -108,6 +121,7 @@ class QueuePanel {
       this.#show(await send("POST", `/v1/queue/${verb}`, { query: { why: answer.why } }));
       toast(done);
     } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
       toast(error.message, { kind: "error" });
     }
   }

@@ -1,6 +1,6 @@
 // Actions of operators on a customer: pause, resume, change settings, purge. Each asks for a reason.
 
-import { get, send } from "../../api.js";
+import { ApiError, get, send } from "../../api.js";
 import { el, fill, setText } from "../../dom.js";
 import { t } from "../../i18n.js";
 import { confirm, openDialog } from "../../components/dialog.js";
@@ -10,17 +10,32 @@ import { toast } from "../../components/toast.js";
 const SECOND = 1_000_000;
 const DAY = 86_400 * SECOND;
 
-/** shown() returns the customer on the page, reload() fetches it again. Returns {nodes, update(customer)}. */
+/**
+ * shown() returns the customer on the page, reload() fetches it again. Returns the buttons {pause, edit, purge}, and update(customer).
+ * @param {string} path
+ * @param {() => Api.CustomerDetail} shown
+ * @param {() => Promise<unknown>} reload
+ */
 export function actionButtons(path, shown, reload) {
   const pause = el("button", { class: "button", type: "button", on: { click: () => pauseOrResume(path, shown(), reload) } });
-  const edit = el("button", { class: "button", type: "button", on: { click: () => editSettings(path, shown(), reload) } }, t("customer.edit"));
-  const purge = el("button", { class: "button", type: "button", on: { click: () => purgeCustomer(path, shown(), reload) } }, t("customer.purge"));
+  const edit = el("button", { class: "button button-small", type: "button", on: { click: () => editSettings(path, shown(), reload) } }, t("customer.edit"));
+  const purge = el("button", { class: "button button-danger", type: "button", on: { click: () => purgeCustomer(path, shown(), reload) } }, t("customer.purge"));
   return {
-    nodes: [pause, edit, purge],
-    update: (customer) => setText(pause, t(customer.paused ? "customer.resume" : "customer.pause")),
+    pause,
+    edit,
+    purge,
+    update(/** @type {Api.CustomerDetail} */ customer) {
+      setText(pause, t(customer.paused ? "customer.resume" : "customer.pause"));
+      pause.classList.toggle("button-primary", customer.paused);
+    },
   };
 }
 
+/**
+ * @param {string} path
+ * @param {Api.CustomerDetail} customerDetail
+ * @param {() => Promise<unknown>} reload
+ */
 async function pauseOrResume(path, { paused, customer, display_name: shown }, reload) {
   const name = shown ?? customer;
   const answer = await confirm({
@@ -36,6 +51,11 @@ async function pauseOrResume(path, { paused, customer, display_name: shown }, re
   });
 }
 
+/**
+ * @param {string} path
+ * @param {Api.CustomerDetail} customerDetail
+ * @param {() => Promise<unknown>} reload
+ */
 async function purgeCustomer(path, { customer }, reload) {
   await withErrorToast(async () => {
     const { documents } = await get("/v1/documents/counts", { query: { customer } });
@@ -53,23 +73,29 @@ async function purgeCustomer(path, { customer }, reload) {
   });
 }
 
+/** @param {() => Promise<unknown>} act */
 async function withErrorToast(act) {
   try {
     await act();
   } catch (error) {
-    if (error.code === undefined) throw error;
+    if (!(error instanceof ApiError)) throw error;
     toast(error.message, { kind: "error" });
   }
 }
 
-/** Edit all settings in one form. Only changed settings are sent, so that concurrent changes of others survive. */
+/**
+ * Edit all settings in one form. Only changed settings are sent, so that concurrent changes of others survive.
+ * @param {string} path
+ * @param {Api.CustomerDetail} customer
+ * @param {() => Promise<unknown>} reload
+ */
 async function editSettings(path, customer, reload) {
   const isChanged = await openDialog(t("customer.edit_ask", { name: customer.display_name ?? customer.customer }), (close) => {
     const fields = settingsFields(customer);
     const reason = textArea({ label: t("shell.why"), hint: t("shell.why_hint"), rows: 2, maxlength: 1000 });
     const errorText = el("p", { class: "field-error", role: "alert" });
     const save = el("button", { class: "button button-primary", type: "submit" }, t("customer.save"));
-    const submit = async (event) => {
+    const submit = async (/** @type {Event} */ event) => {
       event.preventDefault();
       const changes = changedSettings(customer, settingsValues(fields));
       if (Object.keys(changes).length === 0) {
@@ -81,7 +107,7 @@ async function editSettings(path, customer, reload) {
         await send("PATCH", path, { body: changes, query: { why: reason.input.value.trim() } });
         close(true);
       } catch (error) {
-        if (error.code === undefined) throw error;
+        if (!(error instanceof ApiError)) throw error;
         fill(errorText, error.message);
       } finally {
         save.disabled = false;
@@ -97,6 +123,7 @@ async function editSettings(path, customer, reload) {
   await withErrorToast(reload);
 }
 
+/** @param {Api.CustomerDetail} customerDetail */
 function settingsFields({ display_name: name, weight, cap, rate, keep }) {
   const none = t("customer.edit_none");
   return {
@@ -109,8 +136,9 @@ function settingsFields({ display_name: name, weight, cap, rate, keep }) {
   };
 }
 
+/** @param {ReturnType<typeof settingsFields>} returnType */
 function settingsValues({ name, weight, cap, documents, per, keep }) {
-  const readNumber = (field, factor = 1) => (field.input.value === "" ? null : Math.round(Number(field.input.value) * factor));
+  const readNumber = (/** @type {{ input: HTMLInputElement }} */ field, factor = 1) => (field.input.value === "" ? null : Math.round(Number(field.input.value) * factor));
   return {
     display_name: name.input.value.trim() || null,
     weight: Number(weight.input.value),
@@ -120,6 +148,10 @@ function settingsValues({ name, weight, cap, documents, per, keep }) {
   };
 }
 
+/**
+ * @param {Api.CustomerDetail} customer
+ * @param {ReturnType<typeof settingsValues>} values
+ */
 function changedSettings(customer, values) {
-  return Object.fromEntries(Object.entries(values).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(customer[name])));
+  return Object.fromEntries(Object.entries(values).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(customer[/** @type {keyof typeof values} */ (name)])));
 }

@@ -7,13 +7,20 @@ import { t } from "../../i18n.js";
 import { icon } from "../../components/icons.js";
 import { panel } from "../../components/panel.js";
 
+/** @import { View } from "../../router.js" */
+
 const PREVIEW_CHARACTERS = 1_500;
 const MAX_SHOWN_CHARACTERS = 500_000;
 
 export class ResultPanel {
   #view;
+  /** @type {number | null} */
   #shown = null;
 
+  /**
+   * @param {View} view
+   * @param {string} path
+   */
   constructor(view, path) {
     this.#view = view;
     this.path = path;
@@ -23,6 +30,7 @@ export class ResultPanel {
     this.node.hidden = true;
   }
 
+  /** @param {Api.Document} doc */
   async follow(doc) {
     this.node.hidden = doc.state !== "done";
     if (doc.state !== "done" || this.#shown === doc.finished_at) return;
@@ -40,13 +48,18 @@ export class ResultPanel {
     );
   }
 
+  /**
+   * @param {unknown} rest
+   * @param {boolean} isFolded
+   */
   #more(rest, isFolded) {
     const body = textPreview(JSON.stringify(rest, null, 2), t("document.result_more"));
     return isFolded ? el("details", {}, el("summary", {}, t("document.result_more")), body) : body;
   }
 
+  /** @param {Api.ResultFile[]} files */
   #files(files) {
-    const one = (file) => {
+    const one = (/** @type {Api.ResultFile} */ file) => {
       const href = `${this.path}/files/${file.name.split("/").map(encodeURIComponent).join("/")}`;
       const about = [bytes(file.size), file.media_type].filter(Boolean).join(" · ");
       return el("li", {}, el("a", { href, download: file.name.split("/").at(-1) }, icon("down"), el("span", {}, file.name)), el("span", { class: "muted" }, about));
@@ -55,8 +68,12 @@ export class ResultPanel {
   }
 }
 
-/** Show the first PREVIEW_CHARACTERS, and at most MAX_SHOWN_CHARACTERS on demand. Longer texts are for downloading. */
-function textPreview(text, label) {
+/**
+ * A text as a text. Show the first PREVIEW_CHARACTERS, and at most MAX_SHOWN_CHARACTERS on demand. Longer texts are for downloading.
+ * @param {string} text
+ * @param {string} label
+ */
+export function textPreview(text, label) {
   const pre = el("pre", { class: "document-text", tabindex: "0", role: "region", "aria-label": label }, text.length > PREVIEW_CHARACTERS ? `${text.slice(0, PREVIEW_CHARACTERS)}…` : text);
   if (text.length <= PREVIEW_CHARACTERS) return pre;
   const button = el("button", { class: "button button-small", type: "button", "aria-expanded": "false" }, t("document.show_all", { n: text.length }));
@@ -69,6 +86,10 @@ function textPreview(text, label) {
   return el("div", { class: "document-cut" }, pre, button);
 }
 
+/**
+ * @param {Record<string, unknown>} value
+ * @param {string} name
+ */
 function omit(value, name) {
   const { [name]: _, ...rest } = value;
   return rest;

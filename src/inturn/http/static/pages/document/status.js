@@ -1,56 +1,82 @@
-// A document's status in sentences, with a clock.
+// The answer that a document's page opens with, its cause, and below them the details in sentences.
 
 import { el, fill, reconcileChildren, setProp, setText } from "../../dom.js";
-import { countdown, durationInWords, percent, time, timeOfDay } from "../../format.js";
+import { durationInWords, percent, time, timeToTheMinute } from "../../format.js";
 import { t } from "../../i18n.js";
 import { mayAct } from "../../session.js";
 import { levelBadge, stateBadge } from "../../components/badges.js";
-import { panel } from "../../components/panel.js";
-
-const IMMINENT_START_MICROSECONDS = 1_000_000;
+import { copyButton } from "../../components/copy_button.js";
+import { describeAnswer, describeCause, wholeSeconds } from "./answer.js";
 
 export class StatusPanel {
-  #document = null;
-  #why = null;
+  /** @type {Api.Document} */
+  #document;
+  /** @type {Api.Why} */
+  #why;
+  #isRetried = false;
 
   constructor() {
+    this.answer = el("h2", { class: "status-answer" });
+    this.cause = el("p", { class: "status-cause" });
     this.badge = el("div", { class: "status-badges" });
-    this.sentences = el("div", { class: "status-sentences", "aria-live": "polite" });
+    this.sentences = el("div", { class: "status-sentences" });
     this.clock = el("p", { class: "status-clock" });
     this.bar = el("span", {});
-    this.progress = el("div", { class: "status-progress", hidden: true }, el("span", { class: "meter", role: "progressbar", "aria-label": t("document.progress"), "aria-valuemin": "0", "aria-valuemax": "100" }, this.bar), el("span", { class: "muted" }));
-    this.error = el("pre", { class: "document-error", tabindex: "0", role: "region", "aria-label": t("document.error"), hidden: true });
-    this.node = panel(t("document.status"), { actions: this.badge, className: "document-status" }, this.sentences, this.clock, this.progress, this.error);
+    this.meter = el("span", { class: "meter", role: "progressbar", "aria-label": t("document.progress"), "aria-valuemin": "0", "aria-valuemax": "100" }, this.bar);
+    this.done = el("span", { class: "muted" });
+    this.progress = el("div", { class: "status-progress", hidden: true }, this.meter, this.done);
+    this.error = el("pre", { class: "document-error", tabindex: "0", role: "region", "aria-label": t("document.error") });
+    this.errorBox = el("div", { class: "status-error", hidden: true });
+    const head = el("div", { class: "panel-head" }, this.answer, this.badge);
+    const why = el("div", { class: "status-why", "aria-live": "polite" }, this.cause, this.sentences);
+    this.node = el("section", { class: "panel document-status" }, head, why, this.clock, this.progress, this.errorBox);
   }
 
-  update(doc, why, timeline) {
+  /**
+   * `sent`: how many documents the customer sent in the window before this one, null if that is not known.
+   * @param {Api.Document} doc
+   * @param {Api.Why} why
+   * @param {Api.Timeline} timeline
+   * @param {number | null} sent
+   */
+  update(doc, why, timeline, sent) {
     this.#document = doc;
     this.#why = why;
+    this.#isRetried = isRetried(doc, timeline);
     const key = `${doc.state} ${doc.expedited}`;
     if (this.badge.dataset.key !== key) {
       this.badge.dataset.key = key;
       fill(this.badge, stateBadge(doc.state), levelBadge(doc.expedited ? 0 : doc.level));
     }
-    reconcileChildren(this.sentences, this.#sentencesForState().filter(Boolean).map((words, index) => ({ words, index })), (sentence) => sentence.index, (sentence) => el("p", {}, sentence.words), (node, sentence) => setText(node, sentence.words));
+    const cause = describeCause(doc, why, sent);
+    setText(this.cause, cause ?? "");
+    this.cause.hidden = cause === null;
+    reconcileChildren(this.sentences, this.#sentencesForState().filter((words) => typeof words === "string").map((words, index) => ({ words, index })), (sentence) => sentence.index, (sentence) => el("p", {}, sentence.words), (node, sentence) => setText(node, sentence.words));
     this.progress.hidden = doc.state !== "running" || timeline.done === null;
-    if (!this.progress.hidden) {
+    if (timeline.done !== null) {
       this.bar.style.setProperty("--part", String(timeline.done));
-      setProp(this.progress.firstChild, "aria-valuenow", Math.round(timeline.done * 100));
-      setText(this.progress.lastChild, percent(timeline.done, 0));
+      setProp(this.meter, "aria-valuenow", Math.round(timeline.done * 100));
+      setText(this.done, percent(timeline.done, 0));
     }
-    this.error.hidden = doc.error === null || doc.state === "done";
-    setText(this.error, doc.error ?? "");
+    this.#showError(doc.state === "done" ? null : doc.error);
     this.tick();
   }
 
-  /** Update the clock, once a second. */
+  /** @param {string | null} error */
+  #showError(error) {
+    this.errorBox.hidden = error === null;
+    if (error === null || this.error.textContent === error) return;
+    setText(this.error, error);
+    fill(this.errorBox, this.error, copyButton(error, t("document.error")));
+  }
+
+  /** Update what runs with the clock, once a second. */
   tick() {
-    const { state, started_at: started, due_at: due, ready_at: ready } = this.#document;
+    const { state, submitted_at: submitted, due_at: due, ready_at: ready } = this.#document;
     const now = Date.now() * 1_000;
-    if (state === "waiting") setText(this.clock, t("document.waits_for", { time: durationInWords(wholeSeconds(now - ready)) }));
-    else if (state === "running") setText(this.clock, t("document.runs_for", { time: durationInWords(wholeSeconds(now - started)) }));
-    else if (state === "delayed" && due !== null) setText(this.clock, due > now ? t("document.due_in", { time: countdown(due - now) }) : t("document.due_now"));
-    else setText(this.clock, "");
+    setText(this.answer, describeAnswer(this.#document, this.#why, now));
+    if (state === "waiting") setText(this.clock, this.#describeWait(wholeSeconds(now - (this.#isRetried ? submitted : ready))));
+    else setText(this.clock, state === "delayed" && due !== null && due <= now ? t("document.due_now") : "");
   }
 
   #sentencesForState() {
@@ -60,19 +86,37 @@ export class StatusPanel {
       case "waiting":
         return this.#describeWaiting();
       case "delayed":
-        return [doc.attempt === 0 ? t("document.delayed_first", { time: time(doc.due_at) }) : t("document.delayed", { ...attempts, time: time(doc.due_at) })];
+        return [doc.attempt === 0 ? t("document.delayed_first", { time: timeOrDash(doc.due_at) }) : t("document.delayed", { ...attempts, time: timeOrDash(doc.due_at) })];
       case "running":
         return [doc.worker === null ? t("document.running", attempts) : t("document.running_at", { ...attempts, worker: doc.worker })];
       case "done":
-        return [t("document.done", { wait: durationInWords(Math.max(0, (doc.began_at ?? doc.started_at) - doc.ready_at)), took: durationInWords(doc.worked ?? doc.finished_at - doc.started_at) })];
+        return [this.#describeDone()];
       case "failed":
         if (doc.attempt < doc.max_attempts) return [t("document.rejected", attempts)];
         return [t("document.failed", attempts), mayAct() && t("document.failed_hint")];
       case "expired":
-        return [t("document.expired", { time: doc.start_by === null ? "–" : time(doc.start_by) })];
-      default:
+        return [t("document.expired", { time: timeOrDash(doc.start_by) })];
+      case "cancelled":
         return [t("document.cancelled")];
     }
+  }
+
+  /**
+   * A retried document has waited since it was submitted; the part before its last return to the line is named.
+   * @param {number} length
+   */
+  #describeWait(length) {
+    if (!this.#isRetried) return t("document.waits_for", { time: durationInWords(length) });
+    return t("document.waits_since", { time: durationInWords(length), retries: durationInWords(wholeSeconds(this.#document.ready_at - this.#document.submitted_at)) });
+  }
+
+  #describeDone() {
+    const doc = this.#document;
+    const started = doc.started_at ?? doc.ready_at; // a document that is done has all three times
+    const began = doc.began_at ?? started;
+    const took = durationInWords(doc.worked ?? (doc.finished_at ?? began) - started);
+    if (!this.#isRetried) return t("document.done", { wait: durationInWords(Math.max(0, began - doc.ready_at)), took });
+    return t("document.done_retried", { wait: durationInWords(Math.max(0, began - doc.submitted_at)), retries: durationInWords(Math.max(0, doc.ready_at - doc.submitted_at)), took });
   }
 
   #describeWaiting() {
@@ -87,6 +131,7 @@ export class StatusPanel {
     if (place === null) return null;
     if (place === 0) return t("document.next");
     if (ahead === null) return t("document.about_before", { n: place });
+    /** @type {[string, number][]} */
     const parts = [
       [t("document.better_levels", { n: ahead.better_levels }), ahead.better_levels],
       [t("document.same_level", { n: ahead.same_level }), ahead.same_level],
@@ -97,24 +142,32 @@ export class StatusPanel {
   }
 
   #describeStart() {
-    const { at, start, no_start: reason } = this.#why;
-    if (start === null) return ["closed", "no_worker", "too_few_finishes"].includes(reason) ? t(`document.no_start_${reason}`) : null;
-    if (start.latest - at <= IMMINENT_START_MICROSECONDS) return t("document.start_now");
-    return t("document.start", { shortest: durationInWords(start.earliest - at), longest: durationInWords(start.latest - at), earliest: timeOrDateTime(start.earliest), latest: timeOrDateTime(start.latest) });
+    const { start, start_held: held } = this.#why;
+    if (start === null) return null;
+    const expected = t("document.start", { earliest: timeToTheMinute(start.earliest), latest: timeToTheMinute(start.latest) });
+    return held === null ? expected : `${expected} ${t("document.start_held", { n: held })}`;
   }
 }
 
+/**
+ * Whether an attempt was made before the document came into its line the last time.
+ * @param {Api.Document} doc
+ * @param {Api.Timeline} timeline
+ */
+export function isRetried(doc, timeline) {
+  return timeline.moments.some((moment) => moment.kind === "started" && moment.at < doc.ready_at);
+}
+
+/**
+ * @param {string} reason
+ * @param {Api.Why} why
+ */
 function describeClosing(reason, why) {
   if (reason === "share") return why.slot_use === null ? t("document.closed_by_share_only") : t("document.closed_by_share", why.slot_use);
   return t(`document.closed_by_${reason}`);
 }
 
-/** Round down to whole seconds, so that the clock does not show tenths. */
-function wholeSeconds(length) {
-  return Math.floor(Math.max(0, length) / 1_000_000) * 1_000_000;
-}
-
-/** Format the time of day, with the date if it is not today. */
-function timeOrDateTime(at) {
-  return new Date(at / 1_000).toDateString() === new Date().toDateString() ? timeOfDay(at) : time(at);
+/** @param {number | null} at */
+function timeOrDash(at) {
+  return at === null ? "–" : time(at);
 }

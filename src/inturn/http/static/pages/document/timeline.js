@@ -4,8 +4,10 @@ import { el, reconcileChildren } from "../../dom.js";
 import { duration, time } from "../../format.js";
 import { t } from "../../i18n.js";
 import { panel } from "../../components/panel.js";
+import { relativeTime } from "../../components/relative_time.js";
 
 const MAX_ERROR_LINE_CHARACTERS = 300;
+/** @type {Record<string, string>} */
 const STATE_BY_KIND = { started: "running", finished: "done", failed: "failed", lease_lost: "failed", delayed: "delayed", cancelled: "cancelled", expired: "expired" };
 
 export class TimelinePanel {
@@ -15,12 +17,20 @@ export class TimelinePanel {
     this.node = panel(t("document.timeline"), {}, this.list, this.note);
   }
 
+  /**
+   * @param {Api.Document} doc
+   * @param {Api.Timeline} timeline
+   */
   update(doc, timeline) {
     this.note.hidden = timeline.is_whole;
     reconcileChildren(this.list, toSteps(doc, timeline), (step) => step.key, makeStep, () => {}); // past steps do not change
   }
 }
 
+/**
+ * @param {Api.Document} doc
+ * @param {Api.Timeline} timeline
+ */
 function toSteps(doc, { moments }) {
   return moments.map((moment, index) => {
     const since = index > 0 ? moment.at - moments[index - 1].at : null;
@@ -28,8 +38,9 @@ function toSteps(doc, { moments }) {
   });
 }
 
+/** @param {ReturnType<typeof toSteps>[number]} step */
 function makeStep(step) {
-  const when = el("time", { datetime: new Date(step.at / 1_000).toISOString(), title: time(step.at) }, time(step.at));
+  const when = relativeTime(step.at, { text: time(step.at) });
   const since = step.since !== null && el("span", { class: "muted" }, `+${duration(step.since)}`);
   const worker = step.kind === "started" && step.worker && el("span", { class: "muted timeline-worker" }, `${t("document.detail_worker")}: ${step.worker}`);
   const words = t(`document.timeline_${step.kind}`, { attempt: step.attempt, most: step.most });
@@ -37,7 +48,10 @@ function makeStep(step) {
   return el("li", { class: `timeline-step state-${STATE_BY_KIND[step.kind] ?? "waiting"}` }, el("p", { class: "timeline-what" }, words), el("p", { class: "muted timeline-when" }, when, since, worker), by, step.error !== null && errorNode(step.error));
 }
 
-/** The first line of an error; the rest can be unfolded. */
+/**
+ * The first line of an error; the rest can be unfolded.
+ * @param {string} error
+ */
 function errorNode(error) {
   const [line] = error.split("\n");
   const short = line.length > MAX_ERROR_LINE_CHARACTERS ? `${line.slice(0, MAX_ERROR_LINE_CHARACTERS)}…` : line;

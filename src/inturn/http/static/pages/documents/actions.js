@@ -1,7 +1,8 @@
 // Actions on the selected documents, or on all that match. A dry run counts them, then a dialog asks.
 
-import { send } from "../../api.js";
+import { ApiError, send } from "../../api.js";
 import { el, fill } from "../../dom.js";
+import { time } from "../../format.js";
 import { t } from "../../i18n.js";
 import { mayOperate } from "../../session.js";
 import { levelName } from "../../components/badges.js";
@@ -9,7 +10,9 @@ import { confirm } from "../../components/dialog.js";
 import { toast } from "../../components/toast.js";
 import { filtersFromQuery } from "./filters.js";
 
+/** @type {Api.DocumentState[]} */
 const CANCELLABLE = ["waiting", "running", "delayed"];
+/** @type {Api.DocumentState[]} */
 const RETRYABLE = ["failed", "expired", "cancelled"];
 const MAX_IDS_PER_REQUEST = 1_000;
 const TYPED_CONFIRMATION_THRESHOLD = 100; // cancelling so many documents needs their number typed
@@ -19,6 +22,7 @@ export class BulkActions {
   #list;
   #isAll = false;
 
+  /** @param {import("../documents.js").DocumentList} list */
   constructor(list) {
     this.#list = list;
     this.node = el("div", { class: "documents-bar" });
@@ -37,14 +41,19 @@ export class BulkActions {
     const canBeAll = !this.#isAll && size === rows.length && hasMore;
     const key = `${size} ${this.#isAll} ${canBeAll} ${matching}`;
     if (key === this.node.dataset.key) return; // redrawing would take the focus from a button
-    const hadFocus = this.node.contains(document.activeElement) ? document.activeElement.dataset.act : null;
+    const focused = /** @type {HTMLElement | null} */ (this.node.querySelector(":focus"));
     this.node.dataset.key = key;
     fill(this.node, size > 0 && this.#actions(size, canBeAll, matching));
-    if (hadFocus) this.node.querySelector(`[data-act="${hadFocus}"]`)?.focus();
+    if (focused?.dataset.act) /** @type {HTMLElement | null} */ (this.node.querySelector(`[data-act="${focused.dataset.act}"]`))?.focus();
   }
 
+  /**
+   * @param {number} size
+   * @param {boolean} canBeAll
+   * @param {number | null} matching
+   */
   #actions(size, canBeAll, matching) {
-    const button = (act, label, props = {}) => el("button", { class: "button button-small", type: "button", data: { act }, ...props, on: { click: () => this.#act(act) } }, label);
+    const button = (/** @type {string} */ act, /** @type {string} */ label, props = {}) => el("button", { class: "button button-small", type: "button", data: { act }, ...props, on: { click: () => this.#act(act) } }, label);
     const all = () => {
       this.#isAll = true;
       this.update();
@@ -66,7 +75,9 @@ export class BulkActions {
     );
   }
 
+  /** @param {string} act */
   async #act(act) {
+    /** @type {Api.BulkFilter[]} */
     const groups = this.#isAll ? [this.#filter(act)] : chunks([...this.#list.selection], MAX_IDS_PER_REQUEST).map((ids) => ({ ids }));
     try {
       const n = await this.#countFor(act, groups);
@@ -77,8 +88,8 @@ export class BulkActions {
       const answer = await confirm({
         title: t(`documents.ask_${act}`, { n }),
         text: this.#describeScope(act, n),
-        action: t(`documents.go_${act}`),
-        danger: act === "cancel",
+        action: t(`documents.do_${act}`),
+        ...(act === "cancel" && { danger: true, dismiss: t("shell.dont_cancel") }),
         typed: act === "cancel" && n >= TYPED_CONFIRMATION_THRESHOLD ? String(n) : null,
       });
       if (answer === null) return;
@@ -88,12 +99,16 @@ export class BulkActions {
       this.clear();
       await this.#list.refreshAll();
     } catch (error) {
-      if (error.code === undefined) throw error;
+      if (!(error instanceof ApiError)) throw error;
       toast(error.message, { kind: "error" });
     }
   }
 
-  /** The server's filter for "all that match", limited to the states that allow the action. */
+  /**
+   * The server's filter for "all that match", limited to the states that allow the action.
+   * @param {string} act
+   * @returns {Omit<Api.BulkFilter, "state"> & { state: Api.DocumentState[] }}
+   */
   #filter(act) {
     const { state, level, ...where } = filtersFromQuery(this.#list.view.query);
     const filters = Object.fromEntries(Object.entries(where).filter(([, value]) => value));
@@ -103,6 +118,10 @@ export class BulkActions {
     return { ...filters, ...(level === null ? {} : { level: Number(level) }), state: states };
   }
 
+  /**
+   * @param {string} act
+   * @param {Api.BulkFilter[]} groups
+   */
   async #countFor(act, groups) {
     if (act === "expedite") {
       const waiting = this.#list.rows.filter((row) => this.#list.selection.has(row.id) && !row.expedited && ["waiting", "delayed"].includes(row.state));
@@ -116,7 +135,11 @@ export class BulkActions {
     return n;
   }
 
-  /** Describe the affected documents, for the dialog. */
+  /**
+   * Describe the affected documents, for the dialog.
+   * @param {string} act
+   * @param {number} n
+   */
   #describeScope(act, n) {
     const about = t(`documents.about_${act}`);
     if (!this.#isAll) {
@@ -130,12 +153,22 @@ export class BulkActions {
       [t("documents.head_customer"), where.customer],
       [t("documents.batch"), where.batch],
       [t("documents.name_has"), where.text],
+      [where.time && t(`documents.time_${where.time}`), where.time && rangeText(where)],
     ];
     const named = parts.filter(([, value]) => value).map(([label, value]) => `${label}: ${value}`);
     return `${about} ${t("documents.all_matching", { filters: named.join(" · ") })}`;
   }
 }
 
+/** @param {{ since?: number | null, until?: number | null }} range */
+function rangeText({ since = null, until = null }) {
+  return [since, until].map((at) => (at === null ? "…" : time(at))).join(" – ");
+}
+
+/**
+ * @param {string[]} items
+ * @param {number} size
+ */
 function chunks(items, size) {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));
 }

@@ -8,22 +8,51 @@ import { levelName } from "../../components/badges.js";
 import { combobox, findCustomers } from "../../components/combobox.js";
 import { searchField, selectField, textField } from "../../components/fields.js";
 import { icon } from "../../components/icons.js";
+import { rangeFromQuery, timeRange } from "../../components/time_range.js";
 
+/** @import { View } from "../../router.js" */
+
+/** @type {Api.DocumentState[]} */
 export const STATES = ["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"];
+/** @type {[sort: "newest" | "oldest" | "wait" | "work", text: string][]} */
+const SORTS = [
+  ["newest", "newest_first"],
+  ["oldest", "oldest_first"],
+  ["wait", "longest_wait"],
+  ["work", "longest_work"],
+];
+const TIMES = ["submitted", "ended"];
 const LEVELS = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/** Read the filters from the query. */
+/**
+ * Read the filters from the query.
+ * @param {URLSearchParams} query
+ */
 export function filtersFromQuery(query) {
-  const state = query.getAll("state").filter((name) => STATES.includes(name));
-  const level = LEVELS.includes(query.get("level")) ? query.get("level") : null;
-  return { state, level, customer: query.get("customer"), batch: query.get("batch"), text: query.get("q") };
+  const state = STATES.filter((name) => query.getAll("state").includes(name));
+  const wanted = query.get("level");
+  const level = wanted !== null && LEVELS.includes(wanted) ? wanted : null;
+  const { since, until } = rangeFromQuery(query);
+  const time = since === null && until === null ? null : timeOf(query);
+  return { state, level, customer: query.get("customer"), batch: query.get("batch"), text: query.get("q"), since, until, time };
 }
 
+/** @param {URLSearchParams} query */
 export function sortOf(query) {
-  return query.get("sort") === "oldest" ? "oldest" : "newest";
+  const wanted = query.get("sort");
+  return SORTS.find(([sort]) => sort === wanted)?.[0] ?? "newest";
 }
 
-/** Whether a row still matches. A row that does not is dimmed, and stays until the next load. */
+/** @param {URLSearchParams} query */
+function timeOf(query) {
+  return TIMES.find((time) => time === query.get("time")) ?? TIMES[0];
+}
+
+/**
+ * Whether a row still matches. A row that does not is dimmed, and stays until the next load.
+ * @param {Api.Document} row
+ * @param {ReturnType<typeof filtersFromQuery>} filters
+ */
 export function matchesFilters(row, { state, level }) {
   return (state.length === 0 || state.includes(row.state)) && (level === null || row.level === Number(level));
 }
@@ -32,6 +61,7 @@ export function matchesFilters(row, { state, level }) {
 export class Filters {
   #view;
 
+  /** @param {View} view */
   constructor(view) {
     this.#view = view;
     const { customer, batch, text: q, level } = filtersFromQuery(view.query);
@@ -39,12 +69,14 @@ export class Filters {
     this.customer = seesAll() ? combobox({ label: t("documents.head_customer"), value: customer ?? "", find: findCustomers, onChange: (value) => this.#set({ customer: value }) }) : null;
     this.level = selectField({ label: t("documents.head_level"), options: [["", t("documents.any")], ...LEVELS.map((name) => [name, levelName(Number(name))])], value: level ?? "", on: { change: () => this.#set({ level: this.level.input.value }) } });
     this.batch = textField({ label: t("documents.batch"), type: "search", value: batch ?? "", on: { change: () => this.#set({ batch: this.batch.input.value.trim() }) } });
-    const sorts = ["newest", "oldest"].map((order) => [order, t(`documents.${order}_first`)]);
+    this.range = timeRange({ query: view.query, onSet: (changes) => this.#set(changes) });
+    const times = TIMES.map((time) => [time, t(`documents.time_${time}`)]);
+    this.time = selectField({ label: t("documents.time_of"), options: times, value: timeOf(view.query), on: { change: () => this.#set({ time: this.time.input.value === TIMES[0] ? null : this.time.input.value }) } });
+    const sorts = SORTS.map(([sort, key]) => /** @type {[string, string]} */ ([sort, t(`documents.${key}`)]));
     this.sort = selectField({ label: t("documents.sort"), options: sorts, value: sortOf(view.query), on: { change: () => this.sortBy(this.sort.input.value) } });
-    this.sort.node.classList.add("documents-sort");
     this.chips = new Map();
     const chips = [null, ...STATES].map((state) => el("li", {}, this.#chip(state)));
-    const rest = [this.customer?.node, this.level.node, this.batch.node, this.sort.node];
+    const rest = [this.customer?.node, this.level.node, this.batch.node, this.range.node, this.time.node, this.sort.node];
     this.clear = el("button", { class: "button button-small", type: "button", on: { click: () => this.#set(this.clearedQuery()) } }, icon("close"), t("documents.clear"));
     this.node = el(
       "div",
@@ -64,10 +96,11 @@ export class Filters {
   }
 
   #isNarrowed() {
-    const { customer, batch, level } = filtersFromQuery(this.#view.query);
-    return Boolean(customer || batch || level) || sortOf(this.#view.query) === "oldest";
+    const { customer, batch, level, time } = filtersFromQuery(this.#view.query);
+    return Boolean(customer || batch || level || time) || sortOf(this.#view.query) !== "newest";
   }
 
+  /** @param {Api.DocumentState | null} state */
   #chip(state) {
     const n = el("span", { class: "chip-number" });
     const on = { click: () => this.#toggle(state) };
@@ -77,24 +110,27 @@ export class Filters {
     return button;
   }
 
+  /** @param {Api.DocumentState | null} state */
   #toggle(state) {
     const { state: now } = filtersFromQuery(this.#view.query);
     if (state === null) this.#set({ state: null });
     else this.#set({ state: now.includes(state) ? now.filter((name) => name !== state) : [...now, state] });
   }
 
+  /** @param {Record<string, unknown>} changes */
   #set(changes, replace = false) {
     const { query } = this.#view;
     const isSame = Object.entries(changes).every(([name, value]) => query.getAll(name).join("\n") === [value ?? ""].flat().join("\n"));
     if (!isSame) this.#view.setQuery(changes, { replace });
   }
 
+  /** @param {string} sort */
   sortBy(sort) {
-    this.#set({ sort: sort === "oldest" ? sort : null });
+    this.#set({ sort: sort === "newest" ? null : sort });
   }
 
   clearedQuery() {
-    return { state: null, level: null, customer: null, batch: null, q: null };
+    return { state: null, level: null, customer: null, batch: null, q: null, range: null, since: null, until: null, time: null };
   }
 
   isAny() {
@@ -105,7 +141,7 @@ export class Filters {
   /** Show the values of the address. A focused field keeps its text. */
   syncFromQuery() {
     const { state, level, customer, batch, text: q } = filtersFromQuery(this.#view.query);
-    const put = (input, value) => {
+    const put = (/** @type {HTMLInputElement | HTMLSelectElement} */ input, /** @type {string} */ value) => {
       if (input !== document.activeElement && input.value.trim() !== value) input.value = value;
     };
     put(this.search.input, q ?? "");
@@ -113,10 +149,14 @@ export class Filters {
     this.customer?.setValue(customer ?? "");
     this.level.input.value = level ?? "";
     this.sort.input.value = sortOf(this.#view.query);
+    this.range.sync(this.#view.query);
+    this.time.input.value = timeOf(this.#view.query);
+    this.time.node.hidden = filtersFromQuery(this.#view.query).time === null;
     for (const [name, { button }] of this.chips) setProp(button, "aria-pressed", String(name === null ? state.length === 0 : state.includes(name)));
     this.clear.hidden = !this.isAny();
   }
 
+  /** @param {Record<string, number> | null} counts */
   count(counts) {
     for (const [state, { n }] of this.chips) {
       const all = counts === null ? null : state === null ? STATES.reduce((sum, name) => sum + (counts[name] ?? 0), 0) : (counts[state] ?? 0);

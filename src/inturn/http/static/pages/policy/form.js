@@ -6,6 +6,12 @@ import { t } from "../../i18n.js";
 import { numberField } from "../../components/fields.js";
 import { sharedUnit, slotsOfEight } from "./description.js";
 
+/** @import { Child } from "../../dom.js" */
+
+/** @typedef {ReturnType<typeof numberField>} NumberField */
+/** @typedef {"time" | "pages" | "documents"} Unit */
+/** @typedef {{ [setting in keyof Api.Policy]: Api.Policy[setting] | null }} DraftPolicy */
+
 const SECOND = 1_000_000;
 const MAX_DURATION_SECONDS = 100 * 365 * 86_400;
 const MAX_THRESHOLDS = 8;
@@ -13,20 +19,51 @@ const MAX_OVERDUE_EVERY = 1_000;
 const MAX_COST = 10_000;
 const MIN_BYTES_PER_PAGE = 1_000;
 const MIN_SHARE_PERCENT = 50;
+/** @type {Unit[]} */
+const UNITS = ["time", "pages", "documents"];
+/** @type {Api.Policy["order"][]} */
+const ORDERS = ["fair", "classic"];
+/** @type {(keyof Api.Policy)[]} */
 const FAIR_ONLY = ["overdue_after", "overdue_every", "max_share", "share_idle_after", "per_document", "per_page", "bytes_per_page"];
 const COSTS = { documents: { per_document: 1, per_page: 0 }, pages: { per_document: 0, per_page: 1 } };
 
 export class PolicyForm {
   #onChange;
+  /** @type {NumberField[]} */
   #thresholds = [];
+  /** @type {Api.Policy["order"]} */
   #order = "fair";
+  /** @type {Unit} */
   #unit = "time";
-  #initialPolicy = null;
+  /** @type {Api.Policy} */
+  #initialPolicy;
+  /** @type {HTMLElement} */
+  list;
+  /** @type {HTMLButtonElement} */
+  more;
+  /** @type {HTMLButtonElement} */
+  less;
+  /** @type {HTMLElement} */
+  costsLegend;
+  /** @type {HTMLElement} */
+  costsHint;
+  /** @type {HTMLElement} */
+  costs;
+  /** @type {HTMLElement} */
+  fairOnly;
+  /** @type {{ input: HTMLInputElement, node: HTMLElement }[]} */
+  units;
+  /** @type {{ input: HTMLInputElement, node: HTMLElement }[]} */
+  orders;
 
+  /**
+   * @param {Api.Policy} policy
+   * @param {(policy: Api.Policy | null) => unknown} onChange
+   */
   constructor(policy, onChange) {
     this.#onChange = onChange;
     const typed = { input: () => this.#changed() };
-    const seconds = (label, hint) => numberField({ label, hint, min: "0", step: "any", inputmode: "decimal", required: true, on: typed });
+    const seconds = (/** @type {string} */ label, /** @type {string} */ hint) => numberField({ label, hint, min: "0", step: "any", inputmode: "decimal", required: true, on: typed });
     this.interval = seconds(t("policy.setting_reset_interval"), t("policy.seconds"));
     this.after = seconds(t("policy.setting_overdue_after"), t("policy.seconds"));
     this.every = numberField({ label: t("policy.setting_overdue_every"), min: "2", max: MAX_OVERDUE_EVERY, step: "1", required: true, on: typed });
@@ -40,12 +77,12 @@ export class PolicyForm {
   }
 
   #build() {
-    const button = (text, call) => el("button", { class: "button button-small", type: "button", on: { click: call } }, text);
+    const button = (/** @type {string} */ text, /** @type {() => void} */ call) => el("button", { class: "button button-small", type: "button", on: { click: call } }, text);
     this.list = el("ol", { class: "thresholds" });
     this.more = button(t("policy.add_level"), () => this.#add());
     this.less = button(t("policy.remove_level"), () => this.#remove());
-    this.orders = radios(newId("order"), ["fair", "classic"], (order) => [t(`policy.order_${order}`), t(`policy.order_${order}_hint`)], (order) => this.#choose(order));
-    this.units = radios(newId("unit"), ["time", "pages", "documents"], (unit) => [t(`policy.charge_${unit}`), t(`policy.charge_${unit}_hint`)], (unit) => this.#chooseUnit(unit));
+    this.orders = radios(newId("order"), ORDERS, (order) => [t(`policy.order_${order}`), t(`policy.order_${order}_hint`)], (order) => this.#choose(order));
+    this.units = radios(newId("unit"), UNITS, (unit) => [t(`policy.charge_${unit}`), t(`policy.charge_${unit}_hint`)], (unit) => this.#chooseUnit(unit));
     this.costsLegend = el("legend", {});
     this.costsHint = el("p", { class: "field-hint" }, t("policy.costs_time_hint"));
     this.costs = el("fieldset", {}, this.costsLegend, this.costsHint, el("div", { class: "field-row" }, this.perDocument.node, this.perPage.node, this.bytes.node));
@@ -67,16 +104,19 @@ export class PolicyForm {
     );
   }
 
-  /** Show a policy and drop typed values. */
+  /**
+   * Show a policy and drop typed values.
+   * @param {Api.Policy} policy
+   */
   set(policy) {
     this.#initialPolicy = policy;
-    this.interval.input.value = policy.reset_interval / SECOND;
-    this.after.input.value = policy.overdue_after / SECOND;
-    this.every.input.value = policy.overdue_every;
-    this.maxShare.input.value = percentOf(policy.max_share);
-    this.idleAfter.input.value = policy.share_idle_after / SECOND;
+    this.interval.input.value = String(policy.reset_interval / SECOND);
+    this.after.input.value = String(policy.overdue_after / SECOND);
+    this.every.input.value = String(policy.overdue_every);
+    this.maxShare.input.value = String(percentOf(policy.max_share));
+    this.idleAfter.input.value = String(policy.share_idle_after / SECOND);
     this.#setCosts(policy);
-    this.bytes.input.value = policy.bytes_per_page;
+    this.bytes.input.value = String(policy.bytes_per_page);
     this.#thresholds = policy.thresholds.map((threshold, index) => this.#threshold(threshold, index));
     this.#listThresholds();
     for (const order of this.orders) order.input.checked = order.input.value === policy.order;
@@ -86,6 +126,7 @@ export class PolicyForm {
 
   /** Read the fields as a policy; null if a field is invalid. */
   value() {
+    /** @type {DraftPolicy} */
     const policy = {
       reset_interval: this.#length(this.interval, MAX_DURATION_SECONDS),
       thresholds: this.#readThresholds(),
@@ -104,25 +145,29 @@ export class PolicyForm {
       policy.per_document = null;
     }
     this.#updateHints(policy);
-    if (this.#order !== "fair") for (const name of FAIR_ONLY) policy[name] ??= this.#initialPolicy[name]; // hidden fields keep their values
-    return Object.values(policy).includes(null) ? null : policy;
+    if (this.#order !== "fair") for (const name of FAIR_ONLY) Object.assign(policy, { [name]: policy[name] ?? this.#initialPolicy[name] }); // hidden fields keep their values
+    return Object.values(policy).includes(null) ? null : /** @type {Api.Policy} */ (policy);
   }
 
   focusFirstInvalid() {
-    this.node.querySelector("[aria-invalid]")?.focus();
+    /** @type {HTMLElement | null} */ (this.node.querySelector("[aria-invalid]"))?.focus();
   }
 
   #changed() {
     this.#onChange(this.value());
   }
 
+  /** @param {"fair" | "classic"} order */
   #choose(order) {
     this.#order = order;
     this.fairOnly.hidden = order !== "fair";
     this.#changed();
   }
 
-  /** Show a unit; its costs are those of the policy, those typed by page, or the usual ones. */
+  /**
+   * Show a unit; its costs are those of the policy, those typed by page, or the usual ones.
+   * @param {"time" | "pages" | "documents"} unit
+   */
   #chooseUnit(unit) {
     const initial = this.#initialPolicy;
     if (unit === sharedUnit(initial)) this.#setCosts(initial);
@@ -132,11 +177,13 @@ export class PolicyForm {
     this.#changed();
   }
 
+  /** @param {{ per_document: number, per_page: number }} costs */
   #setCosts(costs) {
-    this.perDocument.input.value = costs.per_document;
-    this.perPage.input.value = costs.per_page;
+    this.perDocument.input.value = String(costs.per_document);
+    this.perPage.input.value = String(costs.per_page);
   }
 
+  /** @param {"time" | "pages" | "documents"} unit */
   #showUnit(unit) {
     this.#unit = unit;
     for (const choice of this.units) choice.input.checked = choice.input.value === unit;
@@ -145,9 +192,13 @@ export class PolicyForm {
     setText(this.costsLegend, unit === "time" ? t("policy.costs_time") : t("policy.costs"));
   }
 
+  /**
+   * @param {number} value
+   * @param {number} index
+   */
   #threshold(value, index) {
     const field = numberField({ label: t("policy.threshold", { level: index + 2 }), step: "1", max: "-1", required: true, on: { input: () => this.#changed() } });
-    field.input.value = value;
+    field.input.value = String(value);
     return field;
   }
 
@@ -158,7 +209,7 @@ export class PolicyForm {
   }
 
   #add() {
-    const last = Number(this.#thresholds.at(-1).input.value);
+    const last = Number(this.#thresholds[this.#thresholds.length - 1].input.value);
     const field = this.#threshold(last - 2, this.#thresholds.length);
     this.#thresholds.push(field);
     this.#listThresholds();
@@ -177,6 +228,7 @@ export class PolicyForm {
     let before = 0;
     const values = this.#thresholds.map((field, index) => {
       const value = fieldNumber(field);
+      /** @type {string | null} */
       let message = null;
       if (!Number.isSafeInteger(value)) message = t("policy.error_whole");
       else if (value >= before) message = index === 0 ? t("policy.error_below_zero") : t("policy.error_goes_down", { before });
@@ -184,9 +236,13 @@ export class PolicyForm {
       if (Number.isSafeInteger(value)) before = Math.min(before, value);
       return message === null ? value : null;
     });
-    return values.includes(null) ? null : values;
+    return values.some((value) => value === null) ? null : /** @type {number[]} */ (values);
   }
 
+  /**
+   * @param {NumberField} field
+   * @param {number} most
+   */
   #length(field, most, { allowsZero = false } = {}) {
     const value = fieldNumber(field);
     const isRight = value >= (allowsZero ? 0 : 1 / SECOND) && value <= most;
@@ -204,6 +260,11 @@ export class PolicyForm {
     return value === percentOf(initial) ? initial : value / 100;
   }
 
+  /**
+   * @param {NumberField} field
+   * @param {number} least
+   * @param {number} most
+   */
   #whole(field, least, most) {
     const value = fieldNumber(field);
     const isRight = Number.isInteger(value) && value >= least && value <= most;
@@ -212,6 +273,7 @@ export class PolicyForm {
     return isRight ? value : null;
   }
 
+  /** @param {NumberField} field */
   #cost(field) {
     const value = fieldNumber(field);
     const isRight = value >= 0 && value <= MAX_COST;
@@ -219,8 +281,9 @@ export class PolicyForm {
     return isRight ? value : null;
   }
 
+  /** @param {DraftPolicy} policy */
   #updateHints(policy) {
-    const setHint = (field, text) => setText(field.node.querySelector(".field-hint"), text);
+    const setHint = (/** @type {NumberField} */ field, /** @type {string} */ text) => setText(/** @type {HTMLElement} */ (field.node.querySelector(".field-hint")), text);
     setHint(this.interval, secondsHint(policy.reset_interval));
     setHint(this.after, secondsHint(policy.overdue_after));
     setHint(this.maxShare, policy.max_share === null ? t("policy.max_share_hint") : t("policy.max_share_words", { n: slotsOfEight(policy.max_share) }));
@@ -229,20 +292,32 @@ export class PolicyForm {
   }
 }
 
+/** @param {number | null} length */
 function secondsHint(length) {
   return length === null ? t("policy.seconds") : t("policy.seconds_words", { words: durationInWords(length) });
 }
 
-/** Read the number of a field; NaN if there is none. */
+/**
+ * Read the number of a field; NaN if there is none.
+ * @param {NumberField} field
+ */
 function fieldNumber(field) {
   return field.input.value.trim() === "" ? NaN : Number(field.input.value);
 }
 
+/** @param {number} part */
 function percentOf(part) {
   return Number((100 * part).toFixed(6));
 }
 
-/** Radio buttons with a title and a hint each. */
+/**
+ * Radio buttons with a title and a hint each.
+ * @template {string} V
+ * @param {string} name
+ * @param {V[]} values
+ * @param {(value: V) => string[]} wordsOf
+ * @param {(value: V) => unknown} choose
+ */
 function radios(name, values, wordsOf, choose) {
   return values.map((value) => {
     const input = el("input", { type: "radio", name, value, on: { change: () => choose(value) } });
@@ -252,6 +327,10 @@ function radios(name, values, wordsOf, choose) {
   });
 }
 
+/**
+ * @param {string} legend
+ * @param {Child[]} fields
+ */
 function fieldGroup(legend, ...fields) {
   return el("fieldset", {}, el("legend", {}, legend), el("div", { class: "field-row" }, fields));
 }

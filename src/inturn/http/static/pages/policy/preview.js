@@ -1,8 +1,10 @@
 // Preview a typed policy: replay real documents under it, and show who waits less and who waits more.
 
+import { ApiError } from "../../api.js";
 import { el, fill } from "../../dom.js";
 import { duration, number, percent } from "../../format.js";
 import { t } from "../../i18n.js";
+import { pageUrl } from "../../routes.js";
 import { levelClass, levelName } from "../../components/badges.js";
 import { pairBar } from "../../components/charts.js";
 import { describeReplay, gainersAndLosers, groupName, waitingChart } from "../../components/comparison.js";
@@ -11,16 +13,30 @@ import { panel } from "../../components/panel.js";
 import { banner, errorState } from "../../components/placeholders.js";
 import { progressJob } from "../../components/progress_job.js";
 import { staticTable } from "../../components/static_table.js";
+import { isSame } from "./description.js";
+import { differenceTable } from "./difference.js";
+
+/** @import { View } from "../../router.js" */
+
+/** @import { Comparison } from "../../components/comparison.js" */
 
 const SECOND = 1_000_000;
 const HOUR = 3_600;
+/** @type {Record<string, number>} */
 const PERIOD_SECONDS = { hour: HOUR, quarter: 6 * HOUR, day: 24 * HOUR, week: 7 * 24 * HOUR };
 
 export class Preview {
   #valueOf;
+  /** @type {string | null} */
   #previewedPolicy = null;
+  /** @type {Api.Policy | null} */
+  #base = null;
 
-  /** valueOf() returns the typed policy, or null if a field is invalid. */
+  /**
+   * valueOf() returns the typed policy, or null if a field is invalid.
+   * @param {View} view
+   * @param {() => Api.Policy | null} valueOf
+   */
   constructor(view, valueOf) {
     this.#valueOf = valueOf;
     const options = Object.keys(PERIOD_SECONDS).map((period) => [period, t(`policy.last_${period}`)]);
@@ -30,12 +46,22 @@ export class Preview {
     this.outdated = el("div", { hidden: true }, banner(t("policy.preview_outdated"), { kind: "warn" }));
     this.result = el("div", { class: "preview-result", "aria-live": "polite" });
     const tools = el("div", { class: "preview-tools" }, this.length.node, this.button, this.job.node);
-    this.node = panel(t("policy.preview"), { hint: t("policy.preview_hint") }, tools, this.outdated, this.result);
+    this.typed = el("div", { class: "preview-typed" });
+    this.node = panel(t("policy.preview"), { hint: t("policy.preview_hint") }, this.typed, tools, this.outdated, this.result);
   }
 
-  /** Take the typed policy, null if invalid. A result of another policy is marked as outdated. */
-  changed(policy) {
+  /**
+   * Take the typed policy, null if invalid, and the one in force. A result of another policy is marked as outdated.
+   * @param {Api.Policy | null} policy
+   * @param {Api.Policy} base
+   */
+  changed(policy, base) {
+    this.#base = base;
     this.button.disabled = policy === null;
+    const settings = el("a", { href: pageUrl("policy") }, t("policy.preview_change"));
+    if (policy === null) fill(this.typed, el("p", {}, t("policy.is_wrong")), settings);
+    else if (isSame(policy, base)) fill(this.typed, el("p", { class: "muted" }, t("policy.preview_unchanged")), settings);
+    else fill(this.typed, differenceTable(t("policy.compare"), [[t("policy.in_force"), base], [t("policy.as_typed"), policy]]), settings);
     this.outdated.hidden = this.#previewedPolicy === null || JSON.stringify(policy) === this.#previewedPolicy;
   }
 
@@ -52,14 +78,15 @@ export class Preview {
       this.#previewedPolicy = JSON.stringify(policy);
       fill(this.result, renderComparison(result.comparison));
     } catch (error) {
-      const isNothing = error.detail?.includes("nothing to play") ?? false;
+      const isNothing = error instanceof ApiError && (error.detail ?? "").includes("nothing to play");
       fill(this.result, isNothing ? el("p", { class: "muted" }, t("policy.preview_nothing")) : errorState(error, () => this.#run()));
     } finally {
-      this.changed(this.#valueOf());
+      if (this.#base !== null) this.changed(this.#valueOf(), this.#base);
     }
   }
 }
 
+/** @param {Comparison} comparison */
 function renderComparison(comparison) {
   return [
     el("p", {}, describeReplay(comparison), comparison.is_cut ? ` ${t("policy.preview_cut")}` : ""),
@@ -69,6 +96,7 @@ function renderComparison(comparison) {
   ];
 }
 
+/** @param {Comparison["groups"]} groups */
 function groupTable(groups) {
   const label = t("policy.preview_groups");
   const heads = ["documents_a_day", "customers", "documents", "mean_now", "mean_then", "p95_now", "p95_then"].map((name) => t(`policy.head_${name}`));
@@ -79,7 +107,10 @@ function groupTable(groups) {
   return el("section", {}, el("h3", {}, label), staticTable(label, heads, rows));
 }
 
-/** The documents by level under the proposed policy (above) and the current one (below). */
+/**
+ * The documents by level under the proposed policy (above) and the current one (below).
+ * @param {Comparison} comparison
+ */
 function levelShares(comparison) {
   const all = [...new Set([...Object.keys(comparison.levels_current), ...Object.keys(comparison.levels_proposed)].map(Number))].sort((one, other) => one - other);
   const most = Math.max(1, ...Object.values(comparison.levels_current), ...Object.values(comparison.levels_proposed));
@@ -92,6 +123,7 @@ function levelShares(comparison) {
   return el("section", {}, el("h3", {}, t("policy.preview_levels")), el("ul", { class: "preview-levels" }, rows));
 }
 
+/** @param {Comparison} comparison */
 function waitingSection(comparison) {
   const series = [
     { key: "current", label: t("policy.as_now"), className: "series-now" },

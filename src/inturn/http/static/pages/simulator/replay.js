@@ -12,8 +12,15 @@ import { staticTable } from "../../components/static_table.js";
 import { waitBars } from "./charts.js";
 import { MAX_WORKERS, ORDERS, readInteger } from "./inputs.js";
 
+/** @import { View } from "../../router.js" */
+
+/** @import { Series } from "../../components/charts.js" */
+/** @import { Comparison } from "../../components/comparison.js" */
+/** @typedef {Comparison & { is_same: boolean, workers_proposed: number }} ReplayComparison */
+
 const SECOND = 1_000_000;
 const DAY = 86_400;
+/** @type {Record<string, number>} */
 const PERIOD_SECONDS = { day: DAY, week: 7 * DAY };
 const STATISTICS = ["mean", "p50", "p95", "worst"];
 
@@ -24,6 +31,7 @@ export class ReplayForm {
   path = "/v1/replays";
   hint = t("simulator.own_hint");
 
+  /** @param {View} view */
   constructor(view) {
     this.#view = view;
     const changed = { change: () => this.#changed() };
@@ -35,7 +43,7 @@ export class ReplayForm {
 
   /** Show the inputs of the address. */
   read() {
-    const wanted = this.#view.query.get("order");
+    const wanted = this.#view.query.get("order") ?? "";
     this.order.input.value = ORDERS.includes(wanted) ? wanted : "";
     this.workers.input.value = this.#view.query.get("workers") ?? "";
   }
@@ -49,10 +57,11 @@ export class ReplayForm {
       this.workers.input.focus();
       return null;
     }
-    const since = Math.round((Date.now() / 1_000 - PERIOD_SECONDS[this.#view.query.get("source")]) * SECOND);
+    const since = Math.round((Date.now() / 1_000 - PERIOD_SECONDS[this.#view.query.get("source") ?? "day"]) * SECOND);
     return { since, order: this.order.input.value || null, workers };
   }
 
+  /** @param {{ comparison: ReplayComparison }} parts */
   results({ comparison }) {
     return renderResults(comparison);
   }
@@ -62,6 +71,7 @@ export class ReplayForm {
   }
 }
 
+/** @param {ReplayComparison} comparison */
 function renderResults(comparison) {
   const series = ["measured", "current", "proposed"].filter((key) => !(comparison.is_same && key === "proposed"));
   const shown = series.map((key) => ({ key, label: t(`simulator.own_${key}`), className: `own-${key}` }));
@@ -79,10 +89,15 @@ function renderResults(comparison) {
   ];
 }
 
+/** @param {string} group */
 function groupLabel(group) {
   return t("simulator.own_group", { group: groupName(group) });
 }
 
+/**
+ * @param {ReplayComparison} comparison
+ * @param {Series[]} shown
+ */
 function figuresTable(comparison, shown) {
   const heads = [t("policy.head_documents_a_day"), t("simulator.own_played"), ...STATISTICS.map((statistic) => t(`simulator.figure_${statistic}`)), t("simulator.figure_gap"), t("simulator.figure_slowdown"), t("simulator.figure_jain"), t("simulator.figure_jain_documents")];
   const rows = comparison.groups.flatMap((group) =>

@@ -10,6 +10,11 @@ import { staticTable } from "../../components/static_table.js";
 import { historyCharts, spreadChart, waitBars } from "./charts.js";
 import { MAX_WORKERS, ORDERS, readInteger, readNumber } from "./inputs.js";
 
+/** @import { View } from "../../router.js" */
+
+/** @import { Series } from "../../components/charts.js" */
+/** @import { Report } from "./charts.js" */
+
 const SECOND = 1_000_000;
 const DEFAULT_SCENARIO = "two-bulk";
 
@@ -19,6 +24,10 @@ export class ScenarioForm {
   path = "/v1/simulations";
   hint = t("simulator.hint");
 
+  /**
+   * @param {View} view
+   * @param {Api.Scenario[]} scenarios
+   */
   constructor(view, scenarios) {
     this.#view = view;
     this.#scenarios = scenarios;
@@ -40,12 +49,13 @@ export class ScenarioForm {
   read() {
     const { query } = this.#view;
     const names = this.#scenarios.map((scenario) => scenario.scenario);
-    this.scenario.input.value = names.includes(query.get("scenario")) ? query.get("scenario") : DEFAULT_SCENARIO;
-    this.workers.input.value = query.get("workers") ?? this.#chosenScenario().workers;
+    const wanted = query.get("scenario") ?? "";
+    this.scenario.input.value = names.includes(wanted) ? wanted : DEFAULT_SCENARIO;
+    this.workers.input.value = query.get("workers") ?? String(this.#chosenScenario().workers);
     this.load.input.value = query.get("load") ?? "100";
     this.seed.input.value = query.get("seed") ?? "1";
-    const wanted = query.getAll("order");
-    for (const field of this.orders) field.input.checked = wanted.length === 0 || wanted.includes(field.input.value);
+    const orders = query.getAll("order");
+    for (const field of this.orders) field.input.checked = orders.length === 0 || orders.includes(field.input.value);
     const groups = this.#chosenScenario().groups.map((group) => t("simulator.group_of", { group: groupLabel(group.group), n: group.customers }));
     setText(this.about, groups.join(" · "));
   }
@@ -54,21 +64,21 @@ export class ScenarioForm {
   requestBody() {
     const orders = this.#orders();
     setText(this.ordersError, orders.length > 0 ? "" : t("simulator.error_orders"));
-    const values = [readInteger(this.workers, 1, MAX_WORKERS), readNumber(this.load, 10, 1_000), readInteger(this.seed, 0, Number.MAX_SAFE_INTEGER)];
-    if (values.includes(null) || orders.length === 0) {
-      this.node.querySelector("[aria-invalid]")?.focus();
+    const [workers, load, seed] = [readInteger(this.workers, 1, MAX_WORKERS), readNumber(this.load, 10, 1_000), readInteger(this.seed, 0, Number.MAX_SAFE_INTEGER)];
+    if (workers === null || load === null || seed === null || orders.length === 0) {
+      /** @type {HTMLElement | null} */ (this.node.querySelector("[aria-invalid]"))?.focus();
       return null;
     }
-    const [workers, load, seed] = values;
     return { scenario: this.scenario.input.value, orders, workers, load: load / 100, seed };
   }
 
+  /** @param {{ reports: Report[] }} parts */
   results({ reports }) {
     return renderResults(reports);
   }
 
   #chosenScenario() {
-    return this.#scenarios.find((scenario) => scenario.scenario === this.scenario.input.value);
+    return this.#scenarios.find((scenario) => scenario.scenario === this.scenario.input.value) ?? this.#scenarios[0];
   }
 
   #orders() {
@@ -87,22 +97,27 @@ export class ScenarioForm {
   /** The inputs that differ from their defaults, for the address. */
   #query() {
     const orders = this.#orders();
-    const unless = (field, usual) => (field.input.value === usual ? null : field.input.value);
+    const unless = (/** @type {{ input: HTMLInputElement }} */ field, /** @type {string} */ usual) => (field.input.value === usual ? null : field.input.value);
     const workers = unless(this.workers, String(this.#chosenScenario().workers));
     return { workers, load: unless(this.load, "100"), seed: unless(this.seed, "1"), order: orders.length === ORDERS.length ? null : orders };
   }
 }
 
-/** Scenarios and groups come from the server; known names are translated. */
+/**
+ * Scenarios and groups come from the server; known names are translated.
+ * @param {Api.Scenario} scenario
+ */
 function scenarioTitle(scenario) {
   return hasText(`simulator.scenario_${scenario.scenario}`) ? t(`simulator.scenario_${scenario.scenario}`) : scenario.title;
 }
 
+/** @param {string} group */
 function groupLabel(group) {
   const key = group.toLowerCase().replaceAll(" ", "_");
   return hasText(`simulator.group_${key}`) ? t(`simulator.group_${key}`) : group;
 }
 
+/** @param {Report[]} reports */
 function renderResults(reports) {
   const [first] = reports;
   const orders = reports.map((report) => ({ key: report.order, label: t(`simulator.order_${report.order}`), className: `order-${report.order}` }));
@@ -117,7 +132,11 @@ function renderResults(reports) {
   ];
 }
 
-/** The customers with the most documents, and their mean wait in each order. */
+/**
+ * The customers with the most documents, and their mean wait in each order.
+ * @param {Report[]} reports
+ * @param {Series[]} orders
+ */
 function customersTable(reports, orders) {
   const heads = [t("simulator.customer"), t("simulator.documents"), ...orders.map((order) => order.label)];
   const rows = reports[0].customers.map((customer, index) => {
@@ -127,7 +146,11 @@ function customersTable(reports, orders) {
   return panel(t("simulator.customers"), { className: "panel-flush", hint: t("simulator.customers_hint") }, staticTable(t("simulator.customers"), heads, rows));
 }
 
-/** All figures in one table: the charts' values as text, and more. */
+/**
+ * All figures in one table: the charts' values as text, and more.
+ * @param {Report[]} reports
+ * @param {Series[]} orders
+ */
 function figuresTable(reports, orders) {
   const names = ["mean", "p50", "p95", "p99", "worst"];
   const heads = [t("simulator.group"), t("simulator.order"), ...names.map((statistic) => t(`simulator.figure_${statistic}`)), t("simulator.figure_gap"), t("simulator.figure_slowdown"), t("simulator.figure_jain"), t("simulator.figure_jain_documents")];
