@@ -1,5 +1,6 @@
 """Hypothesis profiles: "quick", or "soak" with INTURN_SOAK=1. With CI=true "quick" always draws the same examples."""
 
+import gc
 import logging
 import os
 import signal
@@ -58,3 +59,9 @@ def untraced() -> Iterator[None]:
     sys.settrace(None)
     yield
     sys.settrace(tracer)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves out of garbage collections: hundreds of thousands of objects that stay."""
+    gc.collect()
+    gc.freeze()

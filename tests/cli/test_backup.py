@@ -43,7 +43,7 @@ def test_a_backup_is_restored_with_its_files(inturn_here: Inturn, tmp_path: Path
     restored = inturn_here("restore", "copy")
     assert restored.stdout == "3 documents and 3 files restored from copy.\n"
     assert sorted(record["id"] for record in inturn_here("documents", "--json").records) == sorted(submitted)
-    assert "The files of all 3 documents that have not ended are there." in inturn_here("doctor").stdout
+    assert "The files of all 3 unfinished documents are there." in inturn_here("doctor").stdout
     again = inturn_here("restore", "copy")
     assert again.returncode == 1
     assert "there is a queue at" in again.stderr
@@ -103,7 +103,7 @@ def test_missing_files_are_told_of_by_backup_restore_and_doctor(
     assert (restored.returncode, "2 files are missing or damaged in the backup" in restored.stderr) == (1, True)
     looked = inturn_here("doctor", "--store", "new.db")
     assert looked.returncode == 1
-    assert "2 documents that have not ended lack their files (acme 1, bob 1)." in looked.stdout
+    assert "2 unfinished documents lack their files (acme 1, bob 1)." in looked.stdout
     reported = json.loads(inturn_here("doctor", "--store", "new.db", "--json").stdout)["missing_files"]
     assert reported == {"checked": 3, "customers": {"acme": 1, "bob": 1}, "is_unknown": False, "missing": 2}
     inturn_here("cancel", submitted[0], "--yes", "--store", "new.db")

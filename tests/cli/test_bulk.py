@@ -53,7 +53,7 @@ def test_a_filter_takes_all_that_match(inturn_here: Inturn) -> None:
     assert inturn_here("cancel", "--text", "2", "--yes").stdout == "1 document cancelled.\n"
     assert inturn_here("cancel", "--batch", "b", "--state", "waiting", "--yes").stdout == "2 documents cancelled.\n"
     assert states(inturn_here) == {"cancelled": 3, "waiting": 1}
-    assert inturn_here("retry", "--customer", "acme", "--yes").stdout == "0 documents wait again.\n"
+    assert inturn_here("retry", "--customer", "acme", "--yes").stdout == "0 documents queued for retry.\n"
     (done,) = inturn_here("retry", "--customer", "acme", "--state", "cancelled", "--yes", "--json").records
     assert done == {"documents": 3, "done": True}
 
@@ -97,6 +97,34 @@ def test_what_makes_no_sense_is_refused(inturn_here: Inturn, args: list[str], ad
 
 @pytest.mark.usefixtures("ids")
 def test_a_customers_history_is_kept_as_long_as_told(inturn_here: Inturn) -> None:
-    assert inturn_here("keep", "acme", "1").stdout == "acme: Kept for - → 1 day\n"
+    assert inturn_here("keep", "acme", "1").stdout == "acme: Retention - → 1 day\n"
     assert inturn_here("customers", "--json").records[0]["keep"] == 86_400_000_000
     assert inturn_here("keep", "acme", "default", "--lang", "pl").stdout == "acme: Przechowywanie 1 dzień → -\n"
+
+
+def test_groups_are_submitted_listed_and_cancelled(inturn_here: Inturn) -> None:
+    inturn_here("submit", "--customer", "acme", "a://1", "a://2", "--group", "archive")
+    inturn_here("submit", "--customer", "acme", "a://3", "--group", "reception")
+    (only,) = inturn_here("documents", "--group", "reception", "--json").records
+    assert (only["name"], only["group"]) == ("a://3", "reception")
+    assert inturn_here("cancel", "--group", "archive", "--yes").stdout == "2 documents cancelled.\n"
+    assert (
+        inturn_here("retry", "--group", "archive", "--state", "cancelled", "--yes", "--json").records[0]["documents"]
+        == 2
+    )
+
+
+@pytest.mark.usefixtures("ids")
+def test_a_range_of_time_chooses_what_is_listed_and_retried(inturn_here: Inturn) -> None:
+    assert len(inturn_here("documents", "--since", "1h", "--json").records) == 3
+    assert inturn_here("documents", "--until", "1h ago", "--json").records == []
+    assert inturn_here("documents", "--since", "1h", "--time", "ended", "--json").records == []
+    assert inturn_here("cancel", "--until", "1h", "--yes").stdout == "0 documents cancelled.\n"
+    assert inturn_here("cancel", "--since", "2h ago", "--text", "1", "--yes").stdout == "1 document cancelled.\n"
+    retry = ("retry", "--customer", "acme", "--state", "cancelled")
+    for option, n in (("--until", 0), ("--since", 1)):
+        assert inturn_here(*retry, option, "1d", "--dry-run", "--json").records == [{"documents": n, "done": False}]
+    assert inturn_here(*retry, "--since", "1d", "--yes", "--json").records == [{"documents": 1, "done": True}]
+    refused = inturn_here("documents", "--since", "1h", "--until", "2h")
+    assert (refused.returncode, "since must be before until" in refused.stderr) == (2, True)
+    assert "--since takes a date or time" in inturn_here("documents", "--since", "yesterday").stderr

@@ -197,6 +197,8 @@ def test_live_export_under_load_has_every_document_once(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("now")
 def test_customer_export_has_nothing_of_others(inturn: Inturn, tmp_path: Path) -> None:
+    with package.open("inturn.db") as queue:
+        queue.fold_history(limit=10_000)
     (written,) = inturn("export", "--out", "acme.jsonl", "--customer", "acme", "--with-blobs", "--json").records
     text = (tmp_path / "acme.jsonl").read_text()
     with package.open("inturn.db") as queue:
@@ -214,6 +216,7 @@ def test_customer_export_has_nothing_of_others(inturn: Inturn, tmp_path: Path) -
     assert [line["event"]["number"] for line in lines if "event" in line] == [
         event.number for event in events if event.customer == "acme"
     ]
+    assert {line["history"]["key"] for line in lines if "history" in line} == {"acme"}
     assert not [document.id for document in documents if document.id not in own and document.id in text]
     assert not [name for name in ("Süd", "trickle", "capped Nr", "rated Nr", "elsewhere", "late") if f"{name}" in text]
     assert all(

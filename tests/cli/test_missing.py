@@ -45,6 +45,12 @@ REFUSED = {
     "upkeep": ("--once",),
     "simulate": ("--replay",),
     "report": (),
+    "failures": (),
+    "history": (),
+    "search": ("invoice",),
+    "workers pause": ("worker-1",),
+    "workers stop": ("worker-1",),
+    "workers resume": ("worker-1",),
 }
 """Commands that need a queue which is there, with arguments that are otherwise fine."""
 MAKING = {
@@ -86,7 +92,7 @@ def test_a_file_that_is_made_is_told_of(inturn: Inturn, tmp_path: Path, command:
     line = (*command.split(), *MAKING[command], "--store", "new.db")
     first = inturn(*line)
     assert first.returncode == 0, first.stderr
-    assert first.stderr.splitlines()[0] == "A new queue was made: new.db"
+    assert first.stderr.splitlines()[0] == "Queue created: new.db"
     assert (tmp_path / "new.db").exists()
     assert "A new queue" not in inturn(*line).stderr
 

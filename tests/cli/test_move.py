@@ -54,7 +54,7 @@ def test_all_of_it_is_moved_and_both_ends_say_so(filled: Path, inturn: Inturn, t
     moved = inturn(*MOVE)
     assert moved.returncode == 0, moved.stderr
     assert re.search(r"^policy +3$", moved.stdout, re.MULTILINE)
-    assert f"documents moved to {tmp_path / 'new.db'}." in moved.stdout
+    assert f"documents transferred to {tmp_path / 'new.db'}." in moved.stdout
     assert "files stay in inturn.db.blobs" in moved.stdout
     assert contents(str(filled)) == contents(str(tmp_path / "new.db"))
     for command in (("status",), ("doctor",), ("submit", "--customer", "acme", "--name", "x")):
@@ -101,7 +101,7 @@ def test_a_dry_run_counts_and_changes_nothing(filled: Path, inturn: Inturn, tmp_
     assert reported["rows"]["document"] == len(before["document"])
     assert reported["files"] == reported["to_copy"] == len(before["blobs"])
     shown = inturn(*MOVE, "--dry-run")
-    assert "would be moved to" in shown.stdout
+    assert "would be transferred to" in shown.stdout
     assert contents(str(filled)) == before
     assert not (tmp_path / "new.db").exists()
     assert not (tmp_path / "new.blobs").exists()

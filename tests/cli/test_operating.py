@@ -30,15 +30,15 @@ def test_the_queue_is_paused_and_goes_on(inturn_here: Inturn) -> None:
     assert paused == {"customer": None, "setting": "paused", "before": False, "after": True}
     assert inturn_here("status", "--json").records[0]["paused"] == {"name": "anna", "why": "moving house"}
     assert "paused by anna (reason: moving house)" in inturn_here("status").stdout
-    assert inturn_here("resume").stdout == "The queue goes on.\n"
+    assert inturn_here("resume").stdout == "Queue resumed.\n"
     assert inturn_here("status", "--json").records[0]["paused"] is None
 
 
 def test_old_commands_change_one_setting(inturn_here: Inturn) -> None:
     submit(inturn_here)
     assert inturn_here("weight", "acme", "2.5").stdout == "acme: Weight 1 → 2.5\n"
-    assert inturn_here("cap", "acme", "3").stdout == "acme: Cap - → 3\n"
-    assert inturn_here("rate", "acme", "100/60").stdout == "acme: Rate - → 100/60 s\n"
+    assert inturn_here("cap", "acme", "3").stdout == "acme: Concurrency limit - → 3\n"
+    assert inturn_here("rate", "acme", "100/60").stdout == "acme: Rate limit - → 100/60 s\n"
     assert inturn_here("pause", "acme").returncode == 0
     (customer,) = inturn_here("customers", "--json").records
     assert (customer["weight"], customer["cap"], customer["rate"], customer["paused"]) == (
@@ -57,9 +57,9 @@ def test_customer_set_changes_several_settings_at_once(inturn_here: Inturn, tmp_
     options = ("--weight", "2.5", "--max-running", "3", "--rate", "100/1m", "--retention", "90", "--paused")
     assert inturn_here("customer", "set", "acme", *options).stdout.splitlines() == [
         "acme: Weight 1 → 2.5",
-        "acme: Cap - → 3",
-        "acme: Rate - → 100/60 s",
-        "acme: Kept for - → 90 days",
+        "acme: Concurrency limit - → 3",
+        "acme: Rate limit - → 100/60 s",
+        "acme: Retention - → 90 days",
         "acme: Paused no → yes",
     ]
     options = ("--max-running", "none", "--rate", "none", "--retention", "default", "--no-paused", "--json")
@@ -92,8 +92,8 @@ def test_customer_show_has_counter_settings_and_lanes(inturn_here: Inturn) -> No
     assert shown[:4] == ["Customer: acme", "Counter: -3", "Waiting: 4", "Running: 0"]
     assert shown[4] == "Share of worker time: Unknown: workers processed no documents in the last 10 minutes."
     assert shown[5:] == [
-        *("Weight: 1", "Cap: -", "Rate: -", "Kept for: -", "Paused: yes"),
-        *("Level Waiting Line", "1 3 closed", "2 1 closed"),
+        *("Weight: 1", "Concurrency limit: -", "Rate limit: -", "Retention: -", "Paused: yes"),
+        *("Level Waiting Can start", "1 3 on hold", "2 1 on hold"),
     ]
     (record,) = inturn_here("customer", "show", "acme", "--json").records
     assert record.pop("share") is None
@@ -103,12 +103,12 @@ def test_customer_show_has_counter_settings_and_lanes(inturn_here: Inturn) -> No
 
 def test_customer_set_points_out_an_unknown_customer(inturn_here: Inturn) -> None:
     inturn_here("migrate")
-    assert "Nothing of acem has been seen yet" in inturn_here("customer", "set", "acem", "--weight", "2").stdout
+    assert "acem has not submitted anything yet" in inturn_here("customer", "set", "acem", "--weight", "2").stdout
 
 
 def test_a_document_is_expedited_once(inturn_here: Inturn) -> None:
     id_ = submit(inturn_here, 5)[4]
-    assert inturn_here("expedite", id_).stdout == f"{id_} goes before all levels now.\n"
+    assert inturn_here("expedite", id_).stdout == f"{id_} moved to the front of the queue.\n"
     assert inturn_here("why", id_, "--json").records[0]["place"] == 0
     again = inturn_here("expedite", id_)
     assert again.returncode == 1
@@ -120,10 +120,10 @@ def test_the_policy_is_changed_with_its_difference_shown(inturn_here: Inturn) ->
         "policy", "set", "--reset-interval", "60", "--thresholds", "-1,-3", "--by", "anna", "--why", "trial"
     )
     assert "1,500 s (25 minutes)" in done.stdout
-    assert "Version 2 is in force." in done.stdout
+    assert "Version 2 is now active." in done.stdout
     (shown,) = inturn_here("policy", "show", "--json").records
     assert (shown["version"], shown["reset_interval"], shown["thresholds"]) == (2, 60_000_000, [-1, -3])
-    assert "Nothing changed." in inturn_here("policy", "set", "--reset-interval", "60").stdout
+    assert "No changes." in inturn_here("policy", "set", "--reset-interval", "60").stdout
     (change,) = inturn_here("policy", "set", "--order", "classic", "--expect", "2", "--json").records
     assert change == {"version": 3, "changes": {"order": ["fair", "classic"]}}
     conflict = inturn_here("policy", "set", "--overdue-after", "5", "--overdue-every", "4", "--expect", "2")
@@ -155,7 +155,7 @@ def test_what_customers_share_is_one_option(inturn_here: Inturn) -> None:
     assert settings() == ("time", 0.6, 0.4)
     inturn_here("policy", "set", "--cost", "pages", "--per-document", "0")
     assert settings() == ("cost", 0, 0.4)
-    assert "Nothing changed." in inturn_here("policy", "set", "--cost", "pages").stdout
+    assert "No changes." in inturn_here("policy", "set", "--cost", "pages").stdout
 
 
 @pytest.mark.parametrize(("typed", "part"), [("3/4", 0.75), ("0.6", 0.6), ("87.5%", 0.875), ("1", 1), (" 2/3 ", 2 / 3)])
@@ -179,11 +179,11 @@ def test_a_customer_at_its_share_is_shown_as_such(inturn_here: Inturn, tmp_path:
         receipts = queue.submit("acme", [NewDocument("b")] * 9)
         assert len(queue.claim("w", 20)) == 7
     shown = inturn_here("customer", "show", "acme").stdout
-    assert re.search(r"4 +2 +closed: it uses its share of the slots", shown)
+    assert re.search(r"4 +2 +on hold: uses its share of the slots", shown)
     assert inturn_here("customer", "show", "acme", "--json").records[0]["at_slot_limit"]
     (why,) = inturn_here("why", receipts[-1].id, "--json").records
     assert (why["closed_by"], why["slot_use"]) == (["share"], {"running": 7, "slots": 8})
-    assert "acme belegt schon 7 von 8 Plätzen" in inturn_here("why", receipts[-1].id, "--lang", "de").stdout
+    assert "acme nutzt schon 7 von 8 Slots" in inturn_here("why", receipts[-1].id, "--lang", "de").stdout
     (top,) = inturn_here("top", "--json").records
     assert {item["customer"]: item["at_slot_limit"] for item in top["customers"]}["acme"]
 

@@ -31,7 +31,7 @@ def test_the_status_counts_by_state_and_level(inturn_here: Inturn, ids: list[str
     assert (status["states"], status["waiting"]) == ({"waiting": len(ids)}, {"1": 4, "2": 1})
     assert (status["customers"], status["paused"], status["policy"]) == (2, None, 1)
     shown = inturn_here("status", LANG="es_ES.UTF-8").stdout
-    assert "Cola: en marcha" in shown
+    assert "Cola: en funcionamiento" in shown
     assert re.search(r"en espera +5", shown)
 
 
@@ -67,7 +67,7 @@ def test_why_shows_earlier_attempts_with_their_errors(inturn_here: Inturn, ids: 
     assert (attempt["number"], attempt["ended"], attempt["worker"]) == (1, "delayed", "worker")
     assert attempt["error"] == "page 3 is torn\nline 7"
     shown = inturn_here("why", ids[0], "--lang", "de").stdout
-    assert re.search(r"^Versuch +Begonnen +Beendet +Wie +Fehler *$", shown, re.MULTILINE)
+    assert re.search(r"^Versuch +Gestartet +Ende +Ausgang +Fehler *$", shown, re.MULTILINE)
     assert re.search(r"^1 .* delayed +page 3 is torn *$", shown, re.MULTILINE)
     assert "line 7" not in shown
 
@@ -92,11 +92,11 @@ def test_why_as_json_has_codes_only(inturn_here: Inturn, ids: list[str]) -> None
 def test_why_is_told_in_every_language(inturn_here: Inturn, ids: list[str]) -> None:
     inturn_here("pause", "acme")
     reported = {language: inturn_here("why", ids[3], "--lang", language).stdout for language in LANGUAGES}
-    assert "Level: 2, because its check left the counter at -3" in reported["en"]
-    assert "Schlange: Geschlossen: der Kunde ist angehalten." in reported["de"]
-    assert "Contador: El contador del cliente está ahora en -3." in reported["es"]
-    assert "Początek: Nie wiadomo, dopóki kolejka się nie otworzy." in reported["pl"]
-    assert "Fila: Fechada: o cliente está em pausa." in reported["pt"]
+    assert "Level: 2: the customer's counter was -3" in reported["en"]
+    assert "Darf starten: Zurückgehalten: der Kunde ist pausiert." in reported["de"]
+    assert "Contador: Ahora -3." in reported["es"]
+    assert "Start: Brak szacunku, dopóki dokument jest zablokowany." in reported["pl"]
+    assert "Pode iniciar: Retido: o cliente está em pausa." in reported["pt"]
     assert len({text.count("\n") for text in reported.values()}) == 1
 
 
@@ -148,3 +148,26 @@ def test_settings_tell_where_they_came_from(inturn_here: Inturn, tmp_path: Path)
         ("blobs", "env.db.blobs", "default"),
     ]
     assert "anna" in inturn_here("config", "show").stdout
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_history_shows_what_happened(inturn_here: Inturn, ids: list[str], tmp_path: Path, language: str) -> None:
+    assert "inturn maintenance" in inturn_here("history", "--lang", language).stdout  # says who would write it
+    with open_queue(str(tmp_path / "inturn.db")) as queue:
+        queue.fold_history(limit=100)
+    shown = inturn_here("history", "--since", "5m", "--by", "customer", "--lang", language).stdout
+    assert re.search(r"^acme$", shown, re.MULTILINE)
+    assert re.search(rf" {len(ids)} .* {len(ids)} ", shown)
+
+
+@pytest.mark.usefixtures("ids")
+def test_history_as_json_has_a_line_for_each_step(inturn_here: Inturn, tmp_path: Path) -> None:
+    with open_queue(str(tmp_path / "inturn.db")) as queue:
+        queue.fold_history(limit=100)
+    records = inturn_here("history", "--since", "5m", "--by", "level", "--json").records
+    levels = {record["level"] for record in records if record["series"] == "level"}
+    assert levels == {1, 2}
+    assert sum(record["submitted"] or 0 for record in records if record["series"] == "total") == 5
+    assert records[0]["submitted"] is None  # five minutes ago nothing was known
+    refused = inturn_here("history", "--since", "5m", "--step", "7m")
+    assert (refused.returncode, "a step is one of" in refused.stderr) == (2, True)

@@ -39,9 +39,9 @@ def store(tmp_path: Path) -> str:
 def test_a_replay_shows_how_near_it_comes(inturn: Inturn, store: str) -> None:
     shown = inturn("simulate", "--replay", "--store", store)
     assert (shown.returncode, shown.stderr) == (0, "")
-    for word in ("43 documents", "customers: 2", "Measured", "As it was", "how near a replay comes"):
+    for word in ("43 documents", "customers: 2", "Measured", "Replayed", "how close a replay comes"):
         assert word in shown.stdout
-    assert "With the change" not in shown.stdout
+    assert "With changes" not in shown.stdout
 
 
 def test_it_tells_who_wins_and_who_pays(inturn_here: Inturn, store: str) -> None:
@@ -92,7 +92,7 @@ def test_pages_and_charts_are_written(inturn_here: Inturn, store: str, tmp_path:
     page, charts = tmp_path / "replay.html", tmp_path / "charts"
     args = ("simulate", "--replay", "--store", store, "--order", "fifo", "--html", str(page), "--svg", str(charts))
     shown = inturn_here(*args, "--lang", "pl")
-    assert f"Raport zapisany w {page}" in shown.stdout
+    assert f"Zapisano raport do {page}" in shown.stdout
     assert '<html lang="pl">' in page.read_text()
     assert {path.name for path in charts.iterdir()} == {"groups.svg", "changes.svg", "waiting.svg", "levels.svg"}
 
@@ -109,7 +109,7 @@ def test_advice_says_what_to_type_and_changes_nothing(inturn_here: Inturn, store
 
 def test_the_report_tells_what_customers_got(inturn_here: Inturn, store: str, tmp_path: Path) -> None:
     shown = inturn_here("report", "--store", store, "--since", "1h")
-    for word in ("43 documents", "Share received", "Harm done", "somebody had to wait", "Asked about"):
+    for word in ("43 documents", "Actual share", "Taken from others", "customers had to wait", "Checked"):
         assert word in shown.stdout
     page = tmp_path / "report.html"
     first, *customers = inturn_here("report", "--store", store, "--json", "--html", str(page)).records

@@ -90,7 +90,7 @@ def test_one_unreadable_file_stops_all_or_is_left_out(inturn_here: Inturn, lette
     assert not (tmp_path / "inturn.db").exists()
     done = inturn_here("submit", "--customer", "acme", "letters/a.txt", "letters/none.txt", "--skip-unreadable")
     assert done.returncode == 0
-    assert done.stderr.startswith("Left out: there is no file 'letters/none.txt'")
+    assert done.stderr.startswith("Skipped: there is no file 'letters/none.txt'")
     assert "a.txt" in done.stdout
 
 

@@ -19,7 +19,8 @@ from rich.console import Console
 import inturn as package
 from inturn import DocumentState, NewDocument, Operator, seconds
 from inturn.cli import doctor as module
-from inturn.cli.top_view import format_duration, render_screen
+from inturn.cli.durations import format_duration
+from inturn.cli.top_view import render_screen
 from inturn.clock import ManualClock, SystemClock
 from inturn.errors import BlobError
 from inturn.i18n import LANGUAGES, Texts
@@ -89,7 +90,7 @@ def test_as_json_it_has_everything(inturn_here: Inturn, queue: Queue) -> None:
 @pytest.mark.usefixtures("contended")
 def test_customers_have_their_actual_and_fair_shares(inturn_here: Inturn) -> None:
     lines = [" ".join(line.split()) for line in inturn_here("top").stdout.splitlines()]
-    assert "Customer Waiting Counter Level now Lines Share Fair" in lines
+    assert "Customer Waiting Counter Next level Levels Share Fair" in lines
     assert "greedy 1 -1 1 1 > 100 % 50 %" in lines
     assert "patient 1 0 1 1 0 % 50 %" in lines
     (reported,) = inturn_here("top", "--json").records
@@ -142,7 +143,7 @@ def test_without_anything_it_is_drawn_too() -> None:
     with package.open("memory://") as queue:
         console = Console(width=80, height=24, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
         console.print(render_screen(console.size, *view(queue), Texts(), "the store is busy"))
-        assert "No worker has been seen." in (text := console.export_text())
+        assert "No workers connected." in (text := console.export_text())
         assert "the store is busy" in text
         console.file.close()
 
@@ -189,16 +190,16 @@ def test_in_a_terminal_it_goes_on_until_told(
 def test_the_doctor_tells_what_workers_find(inturn_here: Inturn, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     inturn_here("migrate")
-    assert "inturn.db.blobs is not there yet" in inturn_here("doctor").stdout
+    assert "inturn.db.blobs does not exist yet" in inturn_here("doctor").stdout
     inturn_here("submit", "--customer", "acme", "a.txt")
     done = inturn_here("doctor")
     assert done.returncode == 0
     facts = dict(line.split(": ", 1) for line in done.stdout.splitlines()[1:])
     assert facts["Sandbox"].startswith("limits")
-    assert ("This is root" in facts["Sandbox"]) == (os.geteuid() == 0)
+    assert ("Running as root" in facts["Sandbox"]) == (os.geteuid() == 0)
     assert inturn_here("doctor", "--json").records[-1]["root"] == (os.geteuid() == 0)
     assert facts["Blobs"] == "inturn.db.blobs can be written and read."
-    assert facts["Measured"].startswith("Too little")
+    assert facts["Measured"].startswith("Not enough data")
     assert "Not set" in inturn_here("doctor", "--store", "memory://").stdout
 
 
@@ -226,7 +227,7 @@ def test_the_doctor_measures_what_pages_take(inturn_here: Inturn, tmp_path: Path
             queue.finish(claimed, now=now + seconds(1 + pages / 2))
         assert queue.counts().states == {DocumentState.DONE: 24}
     shown = inturn_here("doctor").stdout
-    assert "Measured: 1 s a document and 0.5 s a page, by 24 documents" in shown
+    assert "Measured: 1 s per document and 0.5 s per page, from 24 documents" in shown
     assert "For closer estimates by pages: inturn policy set --per-document 0.6667 --per-page 0.3333" in shown
     assert "--cost" not in shown
     reported = inturn_here("doctor", "--json").records[-1]

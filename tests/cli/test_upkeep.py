@@ -98,7 +98,7 @@ def test_a_round_by_a_wrong_clock_deletes_nothing_and_asks_for_force(inturn: Int
     assert reported["error"] == "retention_refused"
     doctor = inturn("doctor")
     assert doctor.returncode == 1
-    assert "took 5 of 5 ended documents for too old" in doctor.stdout
+    assert "took 5 of 5 finished documents for too old" in doctor.stdout
     assert "inturn maintenance --once --force" in doctor.stdout
     assert json.loads(inturn("doctor", "--json").stdout)["maintenance"]["old"] == 5
     forced = inturn("maintenance", "--once", "--keep", "0", "--force")
@@ -137,7 +137,7 @@ def test_the_doctor_tells_what_was_wrong(monkeypatch: pytest.MonkeyPatch, *, rep
     done = CliRunner().invoke(cli.app, ["doctor", *(["--repair"] if repair else []), "--lang", "en"])
     assert done.exit_code == code
     assert "waiting in level 1" in done.stdout
-    assert ("set right" in done.stdout) is repair
+    assert ("corrected" in done.stdout) is repair
 
 
 def test_a_closed_pipe_is_no_drama(inturn: Inturn, environment: dict[str, str], tmp_path: Path) -> None:

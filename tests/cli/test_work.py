@@ -209,7 +209,7 @@ def test_submit_waits_for_what_it_submitted(
         os.kill(worker.pid, signal.SIGTERM)
         worker.communicate(timeout=60)
     assert mixed.returncode == 1
-    assert mixed.stdout.splitlines()[-1] == "2 documents have ended: done 1, failed 1."
+    assert mixed.stdout.splitlines()[-1] == "2 documents finished: done 1, failed 1."
     assert "it is bad" in mixed.stdout
     assert waited.returncode == 1
     assert json.loads(waited.stdout)["customers"] == {"acme": {"done": 2, "failed": 1}}
@@ -221,7 +221,7 @@ def test_a_batch_is_shown_by_state_and_customer(inturn_here: Inturn) -> None:
     inturn_here("submit", "--customer", "bob", "a://3", "--batch", "b")
     inturn_here("cancel", "--customer", "bob", "--yes")
     lines = [" ".join(line.split()) for line in inturn_here("batch", "b").stdout.splitlines()]
-    assert lines[:3] == ["Batch: b", "Ended: 1 of 3", "State: waiting 2, cancelled 1"]
+    assert lines[:3] == ["Batch: b", "Finished: 1 of 3", "Status: waiting 2, cancelled 1"]
     assert lines[-3:] == ["Customer waiting cancelled", "acme 2 0", "bob 0 1"]
     assert inturn_here("batch", "c").returncode == 1
 
@@ -266,7 +266,7 @@ def test_a_purge_deletes_the_bytes_too(inturn_here: Inturn, folder: Path) -> Non
     assert [path for path in (folder / "inturn.db.blobs").rglob("*") if path.is_file()] == []
     submitted(inturn_here, "good.txt")
     left = inturn_here("purge", "acme", "--yes", "--blobs", "nowhere")
-    assert "The file of 1 document is still there" in left.stderr
+    assert "The file of 1 document is still stored" in left.stderr
 
 
 def test_a_result_is_shown_however_deep_it_is(inturn: Inturn, inturn_here: Inturn, folder: Path) -> None:

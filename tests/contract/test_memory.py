@@ -6,7 +6,7 @@ from inturn.clock import Clock, ManualClock
 from inturn.store import Store
 from inturn.stores.memory import MemoryStore
 from inturn.testing.contract import StoreContract, same_steps
-from state_machine_settings import STATE_MACHINE_SETTINGS
+from state_machine_settings import state_machine_settings
 
 
 class TestMemory(StoreContract):
@@ -23,4 +23,4 @@ def make(clock: ManualClock) -> Store:
 
 
 TestSteps = same_steps(make).TestCase
-TestSteps.settings = STATE_MACHINE_SETTINGS
+TestSteps.settings = state_machine_settings(55)

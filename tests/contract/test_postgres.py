@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
@@ -13,7 +12,7 @@ from inturn.stores.postgres import PostgresStore
 from inturn.testing.contract import StoreContract, same_steps
 from multi_client_store import MultiClientStore, open_in_processes
 from services import drop_schema, needs_postgres, new_schema
-from state_machine_settings import SOAK, STATE_MACHINE_SETTINGS
+from state_machine_settings import state_machine_settings
 
 pytestmark = needs_postgres
 
@@ -58,11 +57,9 @@ def several_processes(clock: ManualClock) -> MultiClientStore:
     return open_in_processes(url, clock, partial(drop_schema, url))
 
 
-FEWER = settings(STATE_MACHINE_SETTINGS, max_examples=STATE_MACHINE_SETTINGS.max_examples if SOAK else 20)
-"""A step is a dozen transactions here."""
 TestSteps = same_steps(Temporary).TestCase
-TestSteps.settings = FEWER
+TestSteps.settings = state_machine_settings(6)
 TestStepsOfSeveralOpenings = same_steps(several_openings).TestCase
-TestStepsOfSeveralOpenings.settings = FEWER
+TestStepsOfSeveralOpenings.settings = state_machine_settings(6)
 TestStepsOfSeveralProcesses = same_steps(several_processes).TestCase
-TestStepsOfSeveralProcesses.settings = FEWER
+TestStepsOfSeveralProcesses.settings = state_machine_settings(6)

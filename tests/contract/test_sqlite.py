@@ -3,14 +3,12 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import settings
-
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
 from inturn.stores.sqlite import SqliteStore
 from inturn.testing.contract import StoreContract, same_steps
 from multi_client_store import MultiClientStore, open_in_processes
-from state_machine_settings import STATE_MACHINE_SETTINGS
+from state_machine_settings import state_machine_settings
 
 
 class TestSqlite(StoreContract):
@@ -27,7 +25,6 @@ class Temporary(SqliteStore):
     def __init__(self, clock: ManualClock) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
         super().__init__(Path(self._folder.name) / "queue.db", clock)
-        self._queries.connection.execute("PRAGMA synchronous = OFF")
 
     def close(self) -> None:
         super().close()
@@ -46,10 +43,8 @@ def several_processes(clock: ManualClock) -> MultiClientStore:
 
 
 TestSteps = same_steps(Temporary).TestCase
-TestSteps.settings = STATE_MACHINE_SETTINGS
+TestSteps.settings = state_machine_settings(89)
 TestStepsOfSeveralOpenings = same_steps(several_openings).TestCase
-TestStepsOfSeveralOpenings.settings = STATE_MACHINE_SETTINGS
+TestStepsOfSeveralOpenings.settings = state_machine_settings(59)
 TestStepsOfSeveralProcesses = same_steps(several_processes).TestCase
-TestStepsOfSeveralProcesses.settings = settings(
-    STATE_MACHINE_SETTINGS, max_examples=STATE_MACHINE_SETTINGS.max_examples // 3
-)
+TestStepsOfSeveralProcesses.settings = state_machine_settings(29)

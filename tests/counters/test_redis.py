@@ -19,6 +19,7 @@ from inturn.policy import Counter, PriorityPolicy
 from inturn.store import IDEMPOTENCY_KEY_RETENTION, Operator
 from inturn.stores.redis.counters import COUNTER_RETENTION, MAX_LUA_INTEGER, key_prefix
 from services import RedisServer, fresh_redis, needs_redis
+from waiting import wait_until
 
 pytestmark = needs_redis
 
@@ -54,6 +55,17 @@ def server() -> Iterator[RedisServer]:
     own.start()
     yield own
     own.remove()
+
+
+def test_closing_disconnects(server: RedisServer) -> None:
+    with client.Redis(port=server.port) as direct:
+        counters = open_counters(server.url)
+        unread = counters.begin("acme")
+        assert len(direct.client_list()) == 2
+        counters.close()
+        wait_until(lambda: len(direct.client_list()) == 1)
+    with pytest.raises(StoreError, match="may have been counted"):
+        unread()
 
 
 steps = st.tuples(

@@ -66,14 +66,14 @@ def simulated(pairs: Sequence[tuple[int, int]], slots: int) -> list[int]:
 
 def test_a_row_for_each_customer_that_has_documents() -> None:
     assert rows_of(STORY, CUSTOMERS) == [
-        SummaryRow(FLOOD, 4, 12, "1–2", 5.25, 11.0, 5.0, 10.0),  # noqa: RUF001 - from one to the other
+        SummaryRow(FLOOD, 4, 12, "1–2", 5.25, 11.0, 5.0, 10.0),
         SummaryRow(TRICKLE, 1, 1, "1", 5.0, 5.0, 15.0, 15.0),
     ]
 
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_table_fits_into_eighty_columns(*, terminal: bool) -> None:
-    rows = [SummaryRow(name, 1_000, 99_999, "1–9", 123.45, 1234.5, 123.45, 1234.5) for name in CUSTOMERS]  # noqa: RUF001
+    rows = [SummaryRow(name, 1_000, 99_999, "1–9", 123.45, 1234.5, 123.45, 1234.5) for name in CUSTOMERS]
     said = shown(STORY, rows, terminal=terminal)
     assert "…" not in said
     assert max(map(len, said.splitlines())) <= 80

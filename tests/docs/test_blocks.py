@@ -34,6 +34,7 @@ RUN = {
     ("docs/replay.md", "sh"): "tests/docs/test_examples.py",
     ("docs/sqlite.md", "console"): "tests/docs/test_examples.py",
     ("docs/sqlite.md", "python"): "tests/docs/test_examples.py",
+    ("docs/support.md", "sh"): "tests/page/test_support.py",
 }
 """The test that runs all blocks of a language on a page."""
 LOOKED_AT = {
@@ -94,7 +95,7 @@ def known_options(words: list[str]) -> set[str]:
         if not hasattr(command, "commands") or word not in command.commands:
             break
         command = command.commands[word]
-    assert not hasattr(command, "commands"), f"no such command: {' '.join(words)}"
+    assert not hasattr(command, "commands") or command.invoke_without_command, f"no such command: {' '.join(words)}"
     return {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {"--help"}
 
 

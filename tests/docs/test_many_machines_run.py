@@ -13,7 +13,7 @@ import pytest
 
 import inturn
 from doc_pages import Shell, blocks, commands
-from services import PostgresServer, binaries, needs_own_postgres
+from services import PostgresServer, binaries, empty_postgres_data, needs_own_postgres
 
 pytestmark = needs_own_postgres
 PAGE = "docs/many-machines.md"
@@ -24,7 +24,7 @@ test_many_machines.py."""
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    own = PostgresServer()
+    own = PostgresServer(empty_postgres_data())
     own.start()
     yield own
     own.remove()

@@ -10,6 +10,7 @@ import pytest
 import inturn
 from inturn.client import Client, RemoteError
 from inturn.errors import IllegalTransitionError, InvalidInputError, KeyConflictError, NotFoundError
+from inturn.model import SECOND, NewDocument
 
 from .conftest import ServerProcess
 
@@ -103,3 +104,16 @@ def test_client_without_httpx2_names_the_extra_to_install() -> None:
     assert done.stderr.splitlines()[-1] == (
         "ImportError: inturn.Client needs httpx2, which is not installed: pip install 'inturn[client]'"
     )
+
+
+def test_client_reads_the_history_of_its_customer(client: Client, tmp_path: Path) -> None:
+    client.submit_all([{"name": "a", "text": "x"}] * 3)
+    with inturn.open(str(tmp_path / "inturn.db")) as queue:
+        queue.submit("beta", [NewDocument("b")] * 5)
+        queue.fold_history(limit=100)
+        since = queue.now() - 600 * SECOND
+    answer = client.history(by="customer", since=since)
+    assert [one["customer"] for one in answer["series"]] == ["acme"]
+    assert sum(n or 0 for n in answer["total"]["submitted"]) == 3
+    with pytest.raises(InvalidInputError, match="whole queue"):
+        client.history(by="level")

@@ -9,9 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from inturn.http.state import PAGE_PRICING_TTL
-from inturn.model import ResultFile
+from inturn.model import SECOND, DocumentState, ResultFile
 from inturn.policy import CostPolicy, Policy
-from inturn.store import Operator, Outcome, OutcomeKind
+from inturn.store import DocumentFilter, Operator, Outcome, OutcomeKind
 
 from .conftest import ANNA, Harness
 
@@ -273,6 +273,23 @@ def test_a_long_poll_ends_when_its_document_does(harness: Harness, acme: TestCli
     assert harness.app_state.event_poller.waiter_count == 0
 
 
+def test_groups_are_given_shown_and_filtered(harness: Harness, acme: TestClient, anna: TestClient) -> None:
+    files = [("file", ("letter.txt", b"text"))]
+    in_form = acme.post("/v1/documents", files=files, data={"group": "reception"}).json()["receipts"][0]["id"]
+    documents = [{"name": "a", "text": "a", "group": "archive"}, {"name": "b", "text": "b"}]
+    acme.post("/v1/documents", json={"documents": documents})
+    submit(anna, 1, customer="beta", group="reception")
+    assert acme.get(f"/v1/documents/{in_form}").json()["group"] == "reception"
+    assert [row["group"] for row in acme.get("/v1/documents?sort=oldest").json()["documents"]] == [
+        "reception", "archive", None,
+    ]  # fmt: skip
+    assert [row["id"] for row in acme.get("/v1/documents?group=reception").json()["documents"]] == [in_form]
+    assert acme.get("/v1/documents/counts?group=archive").json()["documents"] == 1
+    assert code(acme.post("/v1/documents", files=files, data={"group": "a\x00b"}), 422) == "invalid_input"
+    assert acme.post("/v1/documents/cancel", json={"group": "reception"}).json() == {"documents": 1, "done": True}
+    assert harness.queue.document(in_form).state == "cancelled"
+
+
 def test_batch_progress_counts_only_own_documents(harness: Harness, acme: TestClient, anna: TestClient) -> None:
     submit(acme, 3, batch="a/b")
     submit(anna, 2, customer="beta", batch="a/b")
@@ -317,3 +334,77 @@ def test_bulk_cancel_and_retry_support_dry_run_and_skip_others(acme: TestClient,
     assert code(anna.post("/v1/documents/cancel", json={"state": ["done"]}), 422) == "invalid_input"
     assert code(anna.post("/v1/documents/retry", json={"dry_run": True}), 422) == "invalid_input"
     assert code(acme.post("/v1/documents/cancel", json={"customer": "beta"}), 404) == "not_found"
+
+
+def test_lists_and_counts_take_a_range_of_time(harness: Harness, acme: TestClient) -> None:
+    ids = []
+    for _ in range(3):
+        ids += submit(acme)
+        harness.clock.advance(10 * SECOND)
+    times = [harness.queue.document(id_).submitted_at for id_ in ids]
+    (claimed,) = harness.queue.claim("worker")
+    harness.queue.finish(claimed)
+    ended = harness.queue.document(ids[0]).finished_at
+
+    def listed(**query: Any) -> list[str]:
+        answer = acme.get("/v1/documents", params=query)
+        assert answer.status_code == 200, answer.text
+        counted = acme.get("/v1/documents/counts", params=query).json()["documents"]
+        assert counted == len(answer.json()["documents"])
+        return [item["id"] for item in answer.json()["documents"]]
+
+    assert listed(since=times[1]) == [ids[2], ids[1]]
+    assert listed(until=times[1]) == [ids[0]]
+    assert listed(since=times[1], until=times[2]) == [ids[1]]
+    assert listed(since=ended, time="ended") == [ids[0]]
+    assert listed(until=ended, time="ended") == []
+    assert code(acme.get("/v1/documents", params={"since": 5, "until": 5}), 422) == "invalid_input"
+    assert acme.get("/v1/documents", params={"since": "yesterday"}).status_code == 422
+    assert acme.get("/v1/documents", params={"since": 5, "time": "started"}).status_code == 422
+
+
+def test_what_failed_since_a_time_is_counted_and_retried(harness: Harness, acme: TestClient, anna: TestClient) -> None:
+    submit(acme, 4)
+    submit(anna, customer="beta")
+    failed = harness.queue.claim("worker", 5)
+    for claimed in failed:
+        harness.queue.fail(claimed, "no", final=True)
+    since = harness.queue.document(failed[3].document.id).finished_at
+    body = {"customer": "acme", "state": ["failed"], "since": since}
+    n = anna.post("/v1/documents/retry", json={**body, "dry_run": True}).json()["documents"]
+    everything = anna.post("/v1/documents/retry", json={"state": ["failed"], "dry_run": True}).json()["documents"]
+    assert (everything, n) == (5, [claim.document.customer for claim in failed[3:]].count("acme"))
+    assert anna.post("/v1/documents/retry", json={**body, "time": "submitted"}).json()["documents"] == 0
+    assert n > 0
+    assert anna.post("/v1/documents/retry", json=body).json() == {"documents": n, "done": True}
+    assert harness.queue.counts(DocumentFilter(customer="acme")).states[DocumentState.WAITING] == n
+    assert code(anna.post("/v1/documents/retry", json={**body, "until": since}), 422) == "invalid_input"
+
+
+def test_search_returns_matches_by_kind(harness: Harness, acme: TestClient, anna: TestClient) -> None:
+    (id_,) = submit(anna, customer="acme", metadata={"invoice": "PL-2024-1812"}, batch="march")
+    harness.queue.change_customer("acme", ANNA, display_name="Acme Ltd")
+    (claimed,) = harness.queue.claim("worker")
+    harness.queue.fail(claimed, "the file is broken\nTraceback", final=True)
+
+    def matches(client: TestClient, text: str) -> dict[str, Any]:
+        answer = client.get("/v1/search", params={"q": text})
+        assert answer.status_code == 200, answer.text
+        result: dict[str, Any] = answer.json()
+        assert result.pop("is_complete")
+        return {kind: items for kind, items in result.items() if items}
+
+    (document,) = matches(acme, "invoice:pl-2024-1812")["documents"]
+    assert (document["id"], document["error"], document["metadata"]) == (
+        id_,
+        "the file is broken",
+        {"invoice": "PL-2024-1812"},
+    )
+    assert matches(anna, id_[:13])["documents"][0]["id"] == id_
+    assert matches(anna, "MARCH")["batches"] == ["march"]
+    assert matches(anna, "ltd") == {"customers": [{"customer": "acme", "display_name": "Acme Ltd"}]}
+    assert matches(acme, "is broken") == {"errors": [{"line": "the file is broken", "documents": 1, "newest": id_}]}
+    assert matches(anna, "Traceback") == matches(anna, " ") == matches(anna, "*") == {}
+    assert anna.get("/v1/search").json()["documents"] == []
+    assert code(anna.get("/v1/search", params={"q": "x" * 256}), 422) == "invalid_input"
+    assert anna.get("/v1/search", params={"q": "a\x00b"}).status_code == 422

@@ -124,6 +124,13 @@ def test_lists_counts_and_filters_omit_documents_of_others(harness: Harness) -> 
             assert client.get("/v1/documents", params={"customer": other}).status_code == 404
             for where in ({"batch": f"batch of {other}"}, {"text": other}):
                 assert client.get("/v1/documents", params=where).json()["documents"] == []
+            for text in (f"secret of {other}", f"of:{other}", f"batch of {other}", other, *made[other]["id"]):
+                result = client.get("/v1/search", params={"q": text}).json()
+                assert (result["batches"], result["customers"], result["errors"]) == ([], [], []), text
+                assert {document["customer"] for document in result["documents"]} <= {customer}, text
+                assert made[other]["id"][0] not in json.dumps(result), text
+            matches = client.get("/v1/search", params={"q": "no"}).json()["errors"]
+            assert [match["newest"] in made[customer]["id"] for match in matches] in ([], [True])
             cursor = client.get("/v1/documents", params={"after": made[other]["id"][0]})
             assert cursor.content == client.get("/v1/documents", params={"after": UNKNOWN}).content
             for verb, states in (("cancel", CANCELLABLE), ("retry", RETRYABLE)):

@@ -191,7 +191,7 @@ def test_preview_without_documents_is_an_error(serve: Callable[..., ServerProces
     assert "nothing to play" in json.loads(answer.text.splitlines()[-1])["error"]
 
 
-def test_preview_is_bounded(harness: Harness) -> None:
+def test_preview_is_bounded(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     client = harness.client_as(harness.operator)
     assert client.post("/v1/policy/preview", json={"policy": POLICY | {"order": "none"}}).status_code == 422
     error = client.post("/v1/policy/preview", json={"policy": POLICY | {"thresholds": [1, 2]}})
@@ -199,10 +199,8 @@ def test_preview_is_bounded(harness: Harness) -> None:
     response = client.post("/v1/policy/preview", json={"policy": POLICY})
     assert response.status_code == 422
     assert "in memory" in response.json()["detail"]
-    harness.app_state.simulation_jobs._store_url, harness.app_state.simulation_jobs._running = (
-        "queue.db",
-        simulation_jobs.MAX_CONCURRENT_JOBS,
-    )
+    harness.app_state.simulation_jobs = simulation_jobs.SimulationJobs("queue.db")
+    monkeypatch.setattr(simulation_jobs, "MAX_CONCURRENT_JOBS", 0)
     assert client.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 429
     acme = harness.client_as(harness.create_api_key("acme"))
     assert acme.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 404

@@ -8,8 +8,9 @@ from starlette.testclient import TestClient
 
 from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
 from inturn.http.key_cache import CACHE_TTL
-from inturn.model import NewDocument, WorkerReport
+from inturn.model import SECOND, NewDocument, WorkerReport
 from inturn.policy import Charge, CostPolicy, Policy, TurnPolicy
+from inturn.policy.forecasts import Forecast, ForecastOutcome
 from inturn.store import EventKind
 from waiting import wait_until
 
@@ -157,7 +158,7 @@ def test_a_customer_at_its_share_is_told_with_numbers_only_to_operators(
     assert "acme already uses 7 of 8 slots while others have documents too" in seen["sentence"]
     own = acme.get(path, headers={"Accept-Language": "de"}).json()
     assert (own["closed_by"], own["slot_use"]) == (["share"], None)
-    assert "der Kunde belegt schon seinen Anteil der Plätze" in own["sentence"]
+    assert "der Kunde nutzt schon seinen Anteil der Slots" in own["sentence"]
     listed = {item["customer"]: item["at_slot_limit"] for item in anna.get("/v1/customers").json()["customers"]}
     assert listed == {"acme": True, "quick": False}
     assert acme.get("/v1/customers/acme").json()["at_slot_limit"] is True
@@ -214,10 +215,49 @@ def test_audit_log_pages_have_operator_and_reason(harness: Harness, anna: TestCl
     }
 
 
-def test_workers_are_listed(harness: Harness, anna: TestClient) -> None:
+def test_audit_log_takes_a_range_of_time(harness: Harness, anna: TestClient) -> None:
+    for _ in range(3):
+        harness.queue.pause(ANNA)
+        harness.clock.advance(10 * SECOND)
+    at = [event["at"] for event in anna.get("/v1/audit").json()["events"]]
+    page = anna.get("/v1/audit", params={"since": at[1], "until": at[0]}).json()
+    assert [event["at"] for event in page["events"]] == [at[1]]
+    filtered = anna.get("/v1/audit", params={"since": at[1], "operator": "ANN", "limit": 1}).json()
+    assert [event["at"] for event in filtered["events"]] == [at[0]]
+    assert anna.get("/v1/audit", params={"until": at[2], "kind": "queue_paused"}).json()["events"] == []
+
+
+def test_new_documents_are_estimated_without_anyone_asking_and_what_became_of_it_is_stored(
+    harness: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inturn.http.stats.SAMPLE_SECONDS", 0.0)
+    harness.queue.submit("acme", [NewDocument("a")] * 30)
+    harness.process_documents(n=25)
     harness.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
-    (worker,) = anna.get("/v1/workers").json()["workers"]
-    assert (worker["name"], worker["slots"], worker["busy"], worker["stopping"]) == ("w1", 4, 2, False)
+    (receipt,) = harness.queue.submit("bolt", [NewDocument("b")])
+    wait_until(lambda: anna.get("/v1/estimates").json()["open"])
+    assert anna.get(f"/v1/documents/{receipt.id}/why").json()["start_held"] is None
+    harness.process_documents(n=6)
+    wait_until(lambda: harness.queue.forecast_log().outcomes)
+    outcome = harness.queue.forecast_log().outcomes[0]
+    assert outcome.waited >= 0
+    assert outcome.forecast.level == 1
+
+
+def test_an_explanation_says_how_often_such_estimates_held(harness: Harness, anna: TestClient) -> None:
+    now = harness.queue.now()
+    outcomes = [
+        ForecastOutcome(Forecast(now - SECOND, SECOND, 1), SECOND // 2, number % 10 != 0) for number in range(40)
+    ]
+    harness.queue.add_forecasts(outcomes)
+    harness.queue.submit("acme", [NewDocument("a")] * 30)
+    harness.process_documents(n=25)
+    harness.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
+    id_ = harness.queue.documents(limit=1).items[0].id
+    why = anna.get(f"/v1/documents/{id_}/why").json()
+    assert why["start_held"] == 9
+    assert "9 of 10 starts of the last day were within such an estimate" in why["sentence"]
+    assert "In about " in why["sentence"]
 
 
 def test_estimated_starts_are_compared_with_real_ones(harness: Harness, anna: TestClient) -> None:

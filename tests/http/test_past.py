@@ -53,15 +53,13 @@ def test_policy_change_is_evaluated(serve: Callable[..., ServerProcess], tmp_pat
     assert (first.status_code, "nothing to judge" in first.json()["detail"]) == (422, True)
 
 
-def test_policy_evaluation_is_bounded(harness: Harness) -> None:
+def test_policy_evaluation_is_bounded(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     client = harness.client_as(harness.operator)
     harness.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
     path = "/v1/policy/versions/2/judgement"
     assert "in memory" in client.post(path).json()["detail"]
-    harness.app_state.simulation_jobs._store_url, harness.app_state.simulation_jobs._running = (
-        "queue.db",
-        simulation_jobs.MAX_CONCURRENT_JOBS,
-    )
+    harness.app_state.simulation_jobs = simulation_jobs.SimulationJobs("queue.db")
+    monkeypatch.setattr(simulation_jobs, "MAX_CONCURRENT_JOBS", 0)
     assert client.post(path).status_code == 429
     assert client.post("/v1/policy/versions/0/judgement").status_code == 422
     assert client.post("/v1/policy/versions/two/judgement").status_code == 422
@@ -84,6 +82,7 @@ def test_replay_compares_unchanged_and_changed_plans(serve: Callable[..., Server
         same = replayed(client)["comparison"]
         fifo = replayed(client, order="fifo")["comparison"]
         more = replayed(client, since=began, workers=4)["comparison"]
+        by_document = replayed(client, since=began, charge="documents", max_share=1)["comparison"]
         none = replayed(client, since=began + 3_000 * SECOND)
         part = replayed(client, since=began + 130 * SECOND, until=began + 290 * SECOND)["comparison"]
     small, flood = same["groups"]
@@ -94,6 +93,7 @@ def test_replay_compares_unchanged_and_changed_plans(serve: Callable[..., Server
     assert set(fifo["levels_proposed"]) == {"1"}
     assert fifo["groups"][0]["proposed"]["mean"] > 1.2 * fifo["groups"][0]["current"]["mean"]
     assert (more["workers"], more["workers_proposed"]) == (1, 4)
+    assert not by_document["is_same"]
     assert more["groups"][0]["proposed"]["mean"] < more["groups"][0]["current"]["mean"] / 2
     assert "nothing to play" in none["error"]
     (behind,) = part["groups"]  # the flood came before, and was in the way
@@ -101,13 +101,21 @@ def test_replay_compares_unchanged_and_changed_plans(serve: Callable[..., Server
     assert behind["current"]["mean"] == pytest.approx(behind["measured"]["mean"], rel=0.1)
 
 
-def test_replays_are_bounded_and_for_operators(harness: Harness) -> None:
+def test_replays_are_bounded_and_for_operators(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     client = harness.client_as(harness.operator)
     assert "in memory" in client.post("/v1/replays", json={}).json()["detail"]
-    harness.app_state.simulation_jobs._store_url = "queue.db"
-    for error in ({"order": "lifo"}, {"workers": 0}, {"workers": 1_001}, {"since": 5, "until": 5}, {"load": 2}):
+    harness.app_state.simulation_jobs = simulation_jobs.SimulationJobs("queue.db")
+    for error in (
+        {"order": "lifo"},
+        {"workers": 0},
+        {"workers": 1_001},
+        {"since": 5, "until": 5},
+        {"load": 2},
+        {"charge": "x"},
+        {"max_share": 2},
+    ):
         assert client.post("/v1/replays", json=error).status_code == 422, error
-    harness.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
+    monkeypatch.setattr(simulation_jobs, "MAX_CONCURRENT_JOBS", 0)
     assert client.post("/v1/replays", json={}).status_code == 429
     assert harness.client_as(harness.create_api_key("acme")).post("/v1/replays", json={}).status_code == 404
     assert (

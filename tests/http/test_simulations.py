@@ -74,7 +74,7 @@ def _children(server: ServerProcess) -> list[str]:
     return result
 
 
-def test_simulations_are_bounded_and_for_operators(harness: Harness) -> None:
+def test_simulations_are_bounded_and_for_operators(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     client = harness.client_as(harness.operator)
     for error in (
         {"scenario": "nothing"},
@@ -86,7 +86,7 @@ def test_simulations_are_bounded_and_for_operators(harness: Harness) -> None:
         SMALL | {"seed": -1},
     ):
         assert client.post("/v1/simulations", json=error).status_code == 422, error
-    harness.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
+    monkeypatch.setattr(simulation_jobs, "MAX_CONCURRENT_JOBS", 0)
     assert client.post("/v1/simulations", json=SMALL).status_code == 429
     customer, reader = (
         harness.client_as(harness.create_api_key("acme")),
@@ -130,6 +130,17 @@ def test_history_shares_add_up_to_the_work() -> None:
         served = [sum(item) * history["step"] * scenario.workers for item in history["groups"].values()]
         assert served == pytest.approx(work, rel=0.01)
         assert all(sum(parts) <= 1.001 for parts in zip(*history["groups"].values(), strict=True))
+
+
+def test_charge_and_share_cap_of_the_scenario_are_changed() -> None:
+    units, by_seconds = [], []
+    for charge in ("documents", "time"):
+        *_, last = run_request(scenario="long-beside-short", load=0.1, charge=charge, max_share=1)
+        (report,) = last["reports"]
+        units.append(report["charge"])
+        by_seconds.append(report["jain"])
+    assert units == ["documents", "time"]
+    assert by_seconds[0] < by_seconds[1]
 
 
 def test_spread_is_sorted_by_mean_wait() -> None:

@@ -140,12 +140,12 @@ def test_a_store_that_does_not_answer_leaves_what_was_known(
         raise StoreError("the disk is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(queue.store, "customers", broken)
+        patched.setattr(queue.store, "customer_summaries", broken)
         with pytest.raises(StoreError):
             names(kept)
     assert names(kept)[0] == "D"
     with monkeypatch.context() as patched:
-        patched.setattr(queue.store, "customers", broken)
+        patched.setattr(queue.store, "customer_summaries", broken)
         clock.advance(2 * MINUTE)
         assert names(kept)[0] == "D"
         in_peace()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
@@ -160,29 +161,70 @@ def console_errors() -> ConsoleErrors:
     return ConsoleErrors()
 
 
-@pytest.fixture
-def visit(browser: Browser, console_errors: ConsoleErrors) -> Iterator[Callable[..., Page]]:
-    """Open an address: visit(server.url + "/documents", language="de", theme="dark", width="phone")."""
-    contexts = []
+class OpenPage:
+    """A page in a context of its own. Its console is recorded for the test that has it."""
 
-    def open_page(url: str, *, language: str = "en", theme: str = "light", width: str = "wide") -> Page:
+    def __init__(self, browser: Browser, language: str) -> None:
+        self.errors = ConsoleErrors()
+        self.context = browser.new_context(locale=language, reduced_motion="reduce")
+        self.context.set_default_timeout(EXPECT_TIMEOUT_MS)
+        self.page = self.context.new_page()
+        self.page.on("console", self._record)
+        self.page.on("pageerror", lambda error: self.errors.messages.append(f"exception: {error}"))
+        self.page.on("dialog", lambda dialog: self.errors.messages.append(f"dialog: {dialog.message}"))
+
+    def _record(self, message: ConsoleMessage) -> None:
+        self.errors.record(message)
+
+    def show(self, url: str, *, theme: str, width: str) -> None:
         across, down = WIDTHS[width]
-        context = browser.new_context(
-            viewport={"width": across, "height": down},
-            color_scheme="dark" if theme == "dark" else "light",
-            locale=language,
-            reduced_motion="reduce",
-        )
-        contexts.append(context)
-        context.set_default_timeout(EXPECT_TIMEOUT_MS)
-        page = context.new_page()
-        page.on("console", console_errors.record)
-        page.on("pageerror", lambda error: console_errors.messages.append(f"exception: {error}"))
-        page.on("dialog", lambda dialog: console_errors.messages.append(f"dialog: {dialog.message}"))
-        page.goto(url)
-        return page
+        self.page.set_viewport_size({"width": across, "height": down})
+        scheme: Literal["dark", "light"] = "dark" if theme == "dark" else "light"
+        self.page.emulate_media(color_scheme=scheme, forced_colors="none")
+        self.page.goto(url)
+
+    def forget(self) -> None:
+        """Leave nothing of a test behind but the cache of the browser."""
+        self.page.unroute_all()
+        if self.page.url.startswith("http"):
+            self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        self.page.goto("about:blank")
+        self.context.clear_cookies()
+        self.context.clear_permissions()
+
+
+@pytest.fixture(scope="module")
+def idle_pages() -> dict[str, OpenPage]:
+    """A page of each language that no test has now: it opens an address for less than half of a new one's CPU."""
+    return {}
+
+
+@pytest.fixture
+def visit(
+    browser: Browser, console_errors: ConsoleErrors, idle_pages: dict[str, OpenPage]
+) -> Iterator[Callable[..., Page]]:
+    """Open an address: visit(server.url + "/documents", language="de", theme="dark", width="phone").
+
+    `alone`: in a context that no test has had, nor will have: for tests that change what `forget` does not undo.
+    """
+    visits: list[tuple[str, OpenPage]] = []
+
+    def open_page(
+        url: str, *, language: str = "en", theme: str = "light", width: str = "wide", alone: bool = False
+    ) -> Page:
+        idle = None if alone else idle_pages.pop(language, None)
+        opened = idle or OpenPage(browser, language)
+        opened.errors = console_errors
+        visits.append(("" if alone else language, opened))
+        opened.show(url, theme=theme, width=width)
+        return opened.page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for language, opened in visits:
+        if language and language not in idle_pages and not opened.page.is_closed():
+            opened.forget()
+            opened.errors = ConsoleErrors()
+            idle_pages[language] = opened
+        else:
+            opened.context.close()
     assert console_errors.messages == []

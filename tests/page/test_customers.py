@@ -89,11 +89,11 @@ def test_a_clock_counts_down_and_then_the_level_is_the_first_again(
         page = visit(f"{server.url}/customers?q={quote(name)}")
         row = row_of(page, name)
         before = row.inner_text()
-        if "reset" not in before:
+        if "Reset" not in before:
             break
     assert re.search(r"\b0:[0-5]\d\b", before)
     assert "Level 9" in before
-    expect(row.locator(".customers-clock")).to_have_text("reset")
+    expect(row.locator(".customers-clock")).to_have_text("Reset")
     expect(row).to_contain_text("Level 1")
 
 
@@ -108,12 +108,12 @@ def test_sort_filter_search_and_page_live_in_the_address(server: ServerProcess, 
     expect(page.locator(".pager")).to_contain_text("51\u2013100 of")
     page.go_back()
     expect(page.locator(".pager")).to_contain_text("1\u201350 of")
-    page.get_by_label("Which customers").select_option("paused")
+    page.get_by_label("Filter customers").select_option("paused")
     page.wait_for_url("**/customers?sort=name&paused=true")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("Zoë & Partners")
     expect(page.locator("tbody tr")).to_contain_text("Paused")
-    page.get_by_label("Which customers").select_option("all")
+    page.get_by_label("Filter customers").select_option("all")
     page.get_by_role("searchbox").fill("zoë")
     page.wait_for_url("**/customers?sort=name&q=zo%C3%AB")
     expect(page.locator("tbody tr")).to_have_count(1)
@@ -122,14 +122,20 @@ def test_sort_filter_search_and_page_live_in_the_address(server: ServerProcess, 
     expect(page.get_by_role("searchbox")).to_have_value("zoë")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("searchbox").fill("nobody at all")
-    expect(page.get_by_text("No customer fits")).to_be_visible()
+    expect(page.get_by_text("No customers match")).to_be_visible()
 
 
 def test_every_heading_sorts_and_sorts_back(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/customers?sort=nonsense&page=999")
     expect(page.locator("tbody tr")).to_have_count(50)
     assert "page=" not in page.url  # there are fewer pages
-    heads = {"Level now": "level", "Resets in": "updated", "Running": "running", "Wait p50": "wait", "Share": "share"}
+    heads = {
+        "Next level": "level",
+        "Resets in": "updated",
+        "Running": "running",
+        "Wait p50": "wait",
+        "Share": "share",
+    }
     for head, key in heads.items():
         button = page.locator("thead").get_by_role("button", name=head)
         for sort, way in ((f"-{key}", "descending"), (key, "ascending")):
@@ -180,9 +186,9 @@ def test_a_search_that_fails_is_told_and_tried_again(
     expect(page.locator("tbody tr")).to_have_count(50)
     page.route("**/v1/customers?*", lambda route: route.abort())
     page.get_by_role("searchbox").fill("Customer 11")
-    expect(page.get_by_text("The server does not answer.")).to_be_visible()
+    expect(page.get_by_text("Can’t reach the server.")).to_be_visible()
     page.unroute("**/v1/customers?*")
-    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("button", name="Retry").click()
     expect(page.locator("tbody tr")).to_have_count(10)
     assert [item for item in console_errors.messages if "ERR_FAILED" not in item] == []
     console_errors.messages.clear()
@@ -190,7 +196,7 @@ def test_a_search_that_fails_is_told_and_tried_again(
 
 def test_an_empty_queue_says_so(serve: Callable[..., ServerProcess], visit: Visit) -> None:
     page = visit(f"{serve(empty=True).url}/customers")
-    expect(page.get_by_text("No customer fits")).to_be_visible()
+    expect(page.get_by_text("No customers match")).to_be_visible()
     assert problems(page, "en") == []
 
 
@@ -210,7 +216,7 @@ def test_hostile_names_are_text_everywhere(server: ServerProcess, queue: Queue, 
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
     assert problems(page, "en") == []
-    page.get_by_role("button", name="Delete everything").click()
+    page.get_by_role("button", name="Delete all data").click()
     expect(page.get_by_role("dialog")).to_contain_text(name)
     assert problems(page, "en") == []
 
@@ -224,7 +230,7 @@ def test_a_customer_is_shown_with_counter_lines_and_history(server: ServerProces
     page = visit(address(server, "shown"))
     expect(page.get_by_role("heading", level=1)).to_have_text("shown")
     expect(fact(page, "Counter")).to_have_text("-6")
-    expect(fact(page, "Level now")).to_have_text("Level 4")
+    expect(fact(page, "Next level")).to_have_text("Level 4")
     expect(fact(page, "Resets in")).to_have_text(re.compile(r"^2\d:\d\d$"))
     expect(page.locator(".counter-chart")).to_have_attribute(
         "aria-label", re.compile("level 4 for 2 documents, level 5 for 2 documents, .*, level 9 for 10 documents")
@@ -258,54 +264,104 @@ def test_more_than_the_interval_later_the_next_document_starts_at_zero(
     queue.store.check("rested", 30, now=1_000_000)
     page = visit(address(server, "rested"))
     expect(fact(page, "Counter")).to_have_text("0")
-    expect(fact(page, "Resets in")).to_have_text("reset")
-    expect(fact(page, "Level now")).to_have_text("Level 1")
+    expect(fact(page, "Resets in")).to_have_text("Reset")
+    expect(fact(page, "Next level")).to_have_text("Level 1")
     expect(page.locator(".counter-chart")).to_have_attribute("aria-label", re.compile("level 1 for 3 documents"))
-    expect(page.get_by_text("Nothing waits")).to_be_visible()
+    expect(page.get_by_text("No documents waiting")).to_be_visible()
+    page = visit(address(server, "rested"), language="de", width="phone")
+    value = page.get_by_role("timer")
+    expect(value).to_be_visible()
+    assert value.evaluate(
+        "(node) => node.getBoundingClientRect().right < node.closest('.card').getBoundingClientRect().right"
+    )
 
 
 def test_somebody_is_paused_and_resumed_with_a_reason(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.submit("halted", [NewDocument("x")])
     page = visit(address(server, "halted"))
     page.get_by_role("button", name="Pause", exact=True).click()
-    page.get_by_label("Why").fill("a complaint")
+    page.get_by_label("Reason").fill("a complaint")
     page.get_by_role("dialog").get_by_role("button", name="Pause", exact=True).click()
-    expect(page.get_by_text("This customer is paused")).to_be_visible()
-    expect(page.locator("tbody tr")).to_contain_text("closed")
+    status = page.locator(".customer-status")
+    expect(status.locator("h2")).to_have_text("Paused \xb7 1 document waiting")
+    expect(status.locator(".status-reason")).to_contain_text("Paused by local: a complaint")
+    expect(status.locator("time")).to_have_attribute("data-tip", re.compile(r"20\d\d.*\d+:\d\d:\d\d"))
+    expect(page.locator("tbody tr")).to_contain_text("On hold")
     expect(page.locator(".history li").first).to_contain_text("by local: a complaint")
     assert queue.customer("halted").settings.paused
-    page.get_by_role("button", name="Resume").click()
+    status.get_by_role("button", name="Resume").click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("This customer is paused")).to_be_hidden()
+    expect(status.locator("h2")).to_have_text("1 document waiting")
+    expect(status.locator(".status-cause")).to_contain_text("The next document would get level 1.")
+    expect(status.locator(".status-reason")).to_be_hidden()
     assert not queue.customer("halted").settings.paused
+
+
+@pytest.mark.parametrize("limit", ["cap", "rate"])
+def test_a_customer_at_a_limit_says_which(serve: Callable[..., ServerProcess], visit: Visit, limit: str) -> None:
+    server = serve(empty=True)
+    with inturn.open(str(server.folder / "inturn.db")) as queue:
+        queue.submit("limited", [NewDocument("x")] * 3)
+        if limit == "cap":
+            queue.change_customer("limited", ANNA, cap=1)
+        else:
+            queue.change_customer("limited", ANNA, rate=RateLimit(1, 3_600_000_000))
+        (claim,) = queue.claim("host-1", 1)
+        if limit == "rate":
+            queue.finish(claim, {})
+        assert queue.claim("host-1", 5) == ()
+        page = visit(address(server, "limited"))
+        status = page.locator(".customer-status")
+        if limit == "cap":
+            expect(status.locator("h2")).to_have_text(
+                "On hold: at the concurrency limit \xb7 2 documents waiting \xb7 1 running"
+            )
+        else:
+            expect(status.locator("h2")).to_have_text("On hold: at the rate limit \xb7 2 documents waiting")
+            expect(status).to_contain_text("At most 1 document may start within 1 hour.")
+        queue.pause(ANNA)
+        expect(status.locator("h2")).to_contain_text("On hold")
+
+
+def test_the_page_begins_with_the_status_and_ends_with_what_cannot_be_undone(
+    server: ServerProcess, queue: Queue, visit: Visit
+) -> None:
+    queue.submit("ordered", [NewDocument("x")])
+    page = visit(address(server, "ordered"))
+    sections = page.locator(".page-customer section")
+    expect(sections.first.locator("h2")).to_have_text("1 document waiting")
+    expect(sections.first.get_by_role("button", name="Copy ordered")).to_be_visible()
+    expect(sections.last.locator("h2")).to_have_text("Danger zone")
+    expect(sections.last.get_by_role("button", name="Delete all data")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete all data")).to_have_count(1)
 
 
 def test_settings_are_changed_and_only_those_that_were(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.submit("settled", [NewDocument("x")])
     page = visit(address(server, "settled"))
-    page.get_by_role("button", name="Change settings").click()
+    page.get_by_role("button", name="Edit settings").click()
     dialog = page.get_by_role("dialog")
     assert axe_violations(page) == []
     dialog.get_by_label("Weight").fill("2.5")
-    dialog.get_by_label("Cap: documents").fill("7")
+    dialog.get_by_label("Concurrency limit").fill("7")
     dialog.get_by_label("Starts").fill("100")
-    dialog.get_by_label("within so many seconds").fill("60")
-    dialog.get_by_label("Keep ended documents").fill("30")
-    dialog.get_by_label("Name to show").fill("Settled & Sons")
-    dialog.get_by_label("Why").fill("the new contract")
+    dialog.get_by_label("per (seconds)").fill("60")
+    dialog.get_by_label("Keep finished documents").fill("30")
+    dialog.get_by_label("Display name").fill("Settled & Sons")
+    dialog.get_by_label("Reason").fill("the new contract")
     dialog.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Settled & Sons")
     settings = queue.customer("settled").settings
     assert (settings.weight, settings.cap, settings.rate) == (2.5, 7, RateLimit(100, 60_000_000))
     assert settings.keep == 30 * 86_400_000_000
-    expect(fact(page, "Rate")).to_have_text("100 starts within 1 minute")
-    page.get_by_role("button", name="Change settings").click()
-    dialog.get_by_label("Cap: documents").fill("")
+    expect(fact(page, "Rate limit")).to_have_text("100 starts within 1 minute")
+    page.get_by_role("button", name="Edit settings").click()
+    dialog.get_by_label("Concurrency limit").fill("")
     dialog.get_by_label("Starts").fill("")
-    dialog.get_by_label("Keep ended documents").fill("")
+    dialog.get_by_label("Keep finished documents").fill("")
     queue.change_customer("settled", ANNA, weight=4)  # somebody else, meanwhile: it must stay
     dialog.get_by_role("button", name="Save").click()
-    expect(fact(page, "Cap")).to_have_text("none")
+    expect(fact(page, "Concurrency limit")).to_have_text("None")
     settings = queue.customer("settled").settings
     assert (settings.cap, settings.rate, settings.keep, settings.weight) == (None, None, None, 4)
 
@@ -315,12 +371,12 @@ def test_settings_that_are_refused_stay_in_the_form(
 ) -> None:
     queue.submit("refused", [NewDocument("x")])
     page = visit(address(server, "refused"))
-    page.get_by_role("button", name="Change settings").click()
+    page.get_by_role("button", name="Edit settings").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Starts").fill("1000000")
-    dialog.get_by_label("within so many seconds").fill("0.001")
+    dialog.get_by_label("per (seconds)").fill("0.001")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("This cannot be done as given.")
+    expect(dialog.get_by_role("alert")).to_contain_text("Check your input and try again.")
     expect(dialog.get_by_label("Starts")).to_have_value("1000000")
     assert queue.customer("refused").settings.rate is None
     assert [item for item in console_errors.messages if "422" not in item] == []
@@ -330,17 +386,17 @@ def test_settings_that_are_refused_stay_in_the_form(
 def test_everything_is_deleted_only_after_the_name_was_typed(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.submit("leaving", [NewDocument("x")] * 4)
     page = visit(address(server, "leaving"))
-    page.get_by_role("button", name="Delete everything").click()
+    page.get_by_role("button", name="Delete all data").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Delete 4 documents for ever?")
-    go = dialog.get_by_role("button", name="Delete everything")
+    expect(dialog).to_contain_text("Delete all data of this customer (4 documents)?")
+    go = dialog.get_by_role("button", name="Delete all data")
     expect(go).to_be_disabled()
-    dialog.get_by_label("To confirm").fill("leavin")
+    dialog.get_by_label("to confirm").fill("leavin")
     expect(go).to_be_disabled()
-    dialog.get_by_label("To confirm").fill("leaving")
-    dialog.get_by_label("Why").fill("the contract ended")
+    dialog.get_by_label("to confirm").fill("leaving")
+    dialog.get_by_label("Reason").fill("the contract ended")
     go.click()
-    expect(page.get_by_text("4 documents were deleted.")).to_be_visible()
+    expect(page.get_by_text("4 documents deleted.")).to_be_visible()
     expect(fact(page, "Waiting")).to_have_text("0")
     assert queue.customer("leaving").waiting == 0
     assert queue.customer("leaving").count == -3
@@ -350,7 +406,7 @@ def test_a_customer_that_is_not_there_is_told(
     server: ServerProcess, visit: Visit, console_errors: ConsoleErrors
 ) -> None:
     page = visit(address(server, "never seen"))
-    expect(page.get_by_text("It is not there, or not any more.")).to_be_visible()
+    expect(page.get_by_text("Not found. It may have been deleted.")).to_be_visible()
     assert [item for item in console_errors.messages if "404" not in item] == []
     console_errors.messages.clear()
 
@@ -363,14 +419,16 @@ def test_who_may_not_act_sees_no_button_and_a_customer_nothing_of_others(
     key = create_api_key(store, "who", HOSTILE if scope is ApiKeyScope.CUSTOMER else None, scope)
     store.close()
     page = visit(address(locked, HOSTILE))
-    page.get_by_label("Key", exact=True).fill(key)
-    page.get_by_label("Key", exact=True).press("Enter")
+    page.get_by_label("API key", exact=True).fill(key)
+    page.get_by_label("API key", exact=True).press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
     expect(page.get_by_role("link", name="Documents").last).to_be_visible()
-    for action in ("Pause", "Change settings", "Delete everything"):
+    for action in ("Pause", "Edit settings", "Delete all data"):
         expect(page.get_by_role("button", name=action)).to_have_count(0)
     is_own = scope is ApiKeyScope.CUSTOMER
-    expect(page.get_by_role("heading", name="Waits" if is_own else "Waits and share", exact=True)).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="Wait times" if is_own else "Wait times and share", exact=True)
+    ).to_be_visible()
     expect(page.locator(".customer-share")).to_have_count(0 if is_own else 1)
     assert problems(page, "en") == []
 
@@ -388,10 +446,12 @@ def test_a_customer_at_its_share_is_marked_and_its_documents_say_so(
         waiting = next(document.id for document in queue.documents().items if document.id not in held)
         assert queue.customer("acme").at_slot_limit
     page = visit(server.url + "/customers", width="phone", language="de")
-    expect(page.locator("tbody tr").filter(has_text="acme").locator(".badge").first).to_have_text("Anteil belegt")
+    expect(page.locator("tbody tr").filter(has_text="acme").locator(".badge").first).to_have_text("An seinem Anteil")
     expect(page.locator("tbody tr").filter(has_text="quick")).not_to_contain_text("Anteil")
     page = visit(address(server, "acme"))
-    expect(page.locator(".banner")).to_contain_text("This customer uses its share of the slots")
+    status = page.locator(".customer-status")
+    expect(status).to_contain_text("This customer uses its share of the slots")
+    expect(status.locator("h2")).to_have_text(re.compile("^On hold: uses its share of the slots .* 7 running$"))
     page = visit(f"{server.url}/documents/{waiting}", theme="dark")
     expect(page.get_by_text("the customer already uses 7 of 8 slots while others have documents too")).to_be_visible()
     assert axe_violations(page) == []

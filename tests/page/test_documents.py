@@ -77,8 +77,8 @@ def agree(page: Page, words: str, why: str = "") -> None:
     """Confirm the dialog with this name."""
     dialog = page.get_by_role("dialog", name=words)
     if why:
-        dialog.get_by_label("Why").fill(why)
-    dialog.get_by_role("button", name=re.compile("^Yes")).click()
+        dialog.get_by_label("Reason").fill(why)
+    dialog.locator("button[type=submit]").click()
 
 
 # -- the list
@@ -90,26 +90,26 @@ def test_filters_live_in_the_address_and_back_takes_them_away(harness: Harness, 
     harness.queue.finish(harness.claim(done))
     page = visit(f"{harness.url}/documents?customer=Filtered")
     expect(rows(page)).to_have_count(31)
-    page.get_by_role("button", name=re.compile("^done")).click()
+    page.get_by_role("button", name=re.compile("^Done")).click()
     expect(rows(page)).to_have_count(1)
     assert page.url.endswith("?customer=Filtered&state=done")
-    page.get_by_role("button", name=re.compile("^waiting")).click()
+    page.get_by_role("button", name=re.compile("^Waiting")).click()
     expect(rows(page)).to_have_count(31)
-    expect(page.get_by_role("button", name=re.compile("^done"))).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("button", name=re.compile("^Done"))).to_have_attribute("aria-pressed", "true")
     page.get_by_label("Batch").fill("may")
     page.get_by_label("Batch").press("Enter")
     expect(rows(page)).to_have_count(30)
-    page.get_by_label("Level").select_option("9")
+    page.get_by_role("combobox", name="Level").select_option("9")
     expect(rows(page)).to_have_count(9)
-    page.get_by_role("searchbox", name="Part of the name").fill("filtered-02")
+    page.get_by_role("searchbox", name="Search by name").fill("filtered-02")
     expect(rows(page)).to_have_count(9)
-    page.get_by_role("searchbox", name="Part of the name").fill("FILTERED-029")
+    page.get_by_role("searchbox", name="Search by name").fill("FILTERED-029")
     expect(rows(page)).to_have_count(1)
     assert "q=FILTERED-029" in page.url
     page.reload()
     expect(rows(page)).to_have_count(1)
     page.go_back()
-    expect(page.get_by_label("Level")).to_have_value("")
+    expect(page.get_by_role("combobox", name="Level")).to_have_value("")
     expect(rows(page)).to_have_count(30)
     page.get_by_role("button", name="Clear filters").click()
     assert page.url == f"{harness.url}/documents"
@@ -126,7 +126,7 @@ def test_a_customer_is_chosen_by_typing_a_part_of_its_name(harness: Harness, vis
     customer.press("Enter")
     expect(page.get_by_role("listbox")).to_be_hidden()
     page.wait_for_url("**/documents?customer=Customer+001")
-    expect(page.locator(".documents-count")).to_contain_text("200 match")
+    expect(page.locator(".documents-count")).to_contain_text("200 documents")
 
 
 def test_the_list_goes_on_as_one_scrolls_and_back_returns_to_the_place(harness: Harness, visit: Visit) -> None:
@@ -151,7 +151,7 @@ def test_rows_change_in_place_and_new_documents_wait_behind_a_bar(harness: Harne
     expect(page.locator(".live")).to_have_text("Live")
     box(page, "lively-040.pdf").check()
     page.evaluate("window.scrollTo(0, 500)")
-    field = page.get_by_role("searchbox", name="Part of the name")
+    field = page.get_by_role("searchbox", name="Search by name")
     field.evaluate("node => { node.focus({ preventScroll: true }); node.setRangeText('half a wo'); }")
     page.evaluate("window.firstRow = document.querySelector('tbody tr')")
     row = page.get_by_role("row", name=re.compile("lively-045"))
@@ -209,7 +209,7 @@ def test_oldest_first_rows_change_in_place_and_new_documents_come_at_the_end(har
     expect(rows(page).last).to_contain_text("elder-001")
     page.reload()
     expect(rows(page).first).to_contain_text("elder-000")
-    page.get_by_role("button", name=re.compile("^done")).click()
+    page.get_by_role("button", name=re.compile("^Done")).click()
     expect(page.locator("th[aria-sort=ascending]")).to_have_text("Submitted")
     page.go_back()
     page.go_back()
@@ -221,10 +221,10 @@ def test_on_a_phone_a_field_sorts(harness: Harness, visit: Visit) -> None:
     harness.submit("Pocket", 3)
     page = visit(f"{harness.url}/documents?customer=Pocket", width="phone")
     expect(rows(page).first).to_contain_text("pocket-002")
-    page.get_by_label("Order").select_option("Oldest first")
+    page.get_by_label("Sort").select_option("Oldest first")
     page.wait_for_url("**/documents?customer=Pocket&sort=oldest")
     expect(rows(page).first).to_contain_text("pocket-000")
-    page.get_by_label("Order").select_option("Newest first")
+    page.get_by_label("Sort").select_option("Newest first")
     page.wait_for_url("**/documents?customer=Pocket")
     expect(rows(page).first).to_contain_text("pocket-002")
 
@@ -234,7 +234,7 @@ def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(harness: Harnes
     page = visit(f"{harness.url}/documents?customer=Chosen")
     box(page, "chosen-001.pdf").check()
     box(page, "chosen-003.pdf").check()
-    page.get_by_role("button", name="Cancel …").click()
+    page.get_by_role("button", name="Cancel documents").click()
     agree(page, "Cancel 2 documents?", why="sent twice")
     expect(page.locator(".toast")).to_contain_text("2 documents cancelled.")
     assert [harness.state(item) for item in ids] == ["waiting", "cancelled", "waiting", "cancelled", "waiting"]
@@ -242,19 +242,19 @@ def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(harness: Harnes
     expect(page.locator("tbody .state-cancelled")).to_have_count(2)
     expect(page.get_by_text("selected", exact=False)).to_have_count(0)
     page.get_by_role("checkbox", name="Select all rows").check()
-    page.get_by_role("button", name="Try again …").click()
-    expect(page.get_by_role("dialog")).to_contain_text("3 others of the selected")
-    agree(page, "Try 2 documents again?")
-    expect(page.locator(".toast").last).to_contain_text("2 documents wait again.")
+    page.get_by_role("button", name="Retry", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text("3 selected documents will be skipped")
+    agree(page, "Retry 2 documents?")
+    expect(page.locator(".toast").last).to_contain_text("2 documents queued for retry.")
     assert {harness.state(item) for item in ids} == {"waiting"}
     box(page, "chosen-004.pdf").check()
-    page.get_by_role("button", name="Expedite …").click()
-    agree(page, "Move 1 document before all levels?")
-    expect(page.get_by_role("row", name=re.compile("chosen-004"))).to_contain_text("Expedited")
+    page.get_by_role("button", name="Move to front").click()
+    agree(page, "Move 1 document to the front of the queue?")
+    expect(page.get_by_role("row", name=re.compile("chosen-004"))).to_contain_text("Front of queue")
     assert harness.queue.document(ids[4]).expedited
     box(page, "chosen-004.pdf").check()
-    page.get_by_role("button", name="Expedite …").click()
-    expect(page.locator(".toast").last).to_have_text("None of them can be moved forward.")
+    page.get_by_role("button", name="Move to front").click()
+    expect(page.locator(".toast").last).to_have_text("None of the selected documents can be moved to the front.")
     harness.queue.cancel(ids[4], ANNA)
 
 
@@ -264,29 +264,29 @@ def test_all_that_match_are_cancelled_after_a_question_that_names_them(harness: 
     page = visit(f"{harness.url}/documents?customer=Flood&batch=wrong&q=flood")
     expect(rows(page)).to_have_count(100)
     page.get_by_role("checkbox", name="Select all rows").check()
-    page.get_by_role("button", name="Select all 130 that match").click()
-    expect(page.get_by_text("All 130 that match are selected")).to_be_visible()
-    expect(page.get_by_role("button", name="Expedite …")).to_have_count(0)
-    page.get_by_role("button", name="Cancel …").click()
+    page.get_by_role("button", name="Select all 130 matching documents").click()
+    expect(page.get_by_text("All 130 matching documents are selected")).to_be_visible()
+    expect(page.get_by_role("button", name="Move to front")).to_have_count(0)
+    page.get_by_role("button", name="Cancel documents").click()
     dialog = page.get_by_role("dialog", name="Cancel 130 documents?")
     expect(dialog).to_contain_text("Customer: Flood · Batch: wrong · Name contains: flood")
-    yes = dialog.get_by_role("button", name="Yes, cancel them")
+    yes = dialog.get_by_role("button", name="Cancel documents")
     expect(yes).to_be_disabled()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     assert {harness.state(item) for item in ids} == {"waiting"}
-    page.get_by_role("button", name="Cancel …").click()
-    dialog.get_by_label("To confirm, type 130").fill("130")
+    page.get_by_role("button", name="Cancel documents").click()
+    dialog.get_by_label("Type 130 to confirm").fill("130")
     yes.click()
     expect(page.locator(".toast")).to_contain_text("130 documents cancelled.")
     assert {harness.state(item) for item in ids} == {"cancelled"}
     assert {harness.state(item) for item in stored} == {"waiting"}
     page.goto(f"{harness.url}/documents?customer=Flood&state=cancelled")
     page.get_by_role("checkbox", name="Select all rows").check()
-    page.get_by_role("button", name="Select all 130 that match").click()
-    page.get_by_role("button", name="Try again …").click()
-    agree(page, "Try 130 documents again?")
-    expect(page.locator(".toast")).to_contain_text("130 documents wait again.")
+    page.get_by_role("button", name="Select all 130 matching documents").click()
+    page.get_by_role("button", name="Retry", exact=True).click()
+    agree(page, "Retry 130 documents?")
+    expect(page.locator(".toast")).to_contain_text("130 documents queued for retry.")
     assert {harness.state(item) for item in ids} == {"waiting"}
 
 
@@ -294,11 +294,11 @@ def test_nothing_found_and_a_server_that_fails_are_told(
     harness: Harness, visit: Visit, console_errors: ConsoleErrors
 ) -> None:
     page = visit(f"{harness.url}/documents?q=there-is-no-such-name")
-    expect(page.get_by_text("No document matches")).to_be_visible()
+    expect(page.get_by_text("No documents match")).to_be_visible()
     page.route(re.compile(r"/v1/documents\?"), lambda route: route.abort())
-    page.get_by_role("button", name=re.compile("^failed")).click()
+    page.get_by_role("button", name=re.compile("^Failed")).click()
     trouble = page.locator(".documents-error")
-    expect(trouble).to_contain_text("The server does not answer.")
+    expect(trouble).to_contain_text("Can’t reach the server.")
     page.unroute_all()
     console_errors.messages.clear()
     page.locator(".documents-filters").get_by_role("button", name="Clear filters").click()
@@ -313,14 +313,14 @@ def test_a_waiting_document_says_why_it_waits_and_how_its_level_came(harness: Ha
     ids = harness.submit("Waits", 5)
     page = visit(f"{harness.url}/documents/{ids[4]}", language="de")
     now = page.locator(".document-status")
-    expect(now).to_contain_text(re.compile(r"\d+ Dokumente beginnen davor: .*, 1 vom selben Kunden in seiner Stufe"))
-    expect(page.get_by_text("Stufe 2: Nach seiner Prüfung stand der Zähler des Kunden auf -4")).to_be_visible()
+    expect(now).to_contain_text(re.compile(r"\d+ Dokumente davor: .*, 1 von diesem Kunden auf derselben Stufe"))
+    expect(page.get_by_text("Stufe 2: Der Zähler des Kunden stand beim Einreichen auf -4")).to_be_visible()
     expect(page.get_by_text("unter -2, aber nicht unter -4")).to_be_visible()
     expect(page.locator(".level-scale .is-here")).to_have_text("2")
     harness.queue.pause(ANNA, "Waits")
-    expect(now).to_contain_text("der Kunde ist angehalten")
+    expect(now).to_contain_text("der Kunde ist pausiert")
     harness.queue.resume(ANNA, "Waits")
-    expect(now).not_to_contain_text("angehalten")
+    expect(now).not_to_contain_text("pausiert")
 
 
 def test_a_documents_life_is_told_as_it_happens(harness: Harness, visit: Visit) -> None:
@@ -328,39 +328,39 @@ def test_a_documents_life_is_told_as_it_happens(harness: Harness, visit: Visit) 
     page = visit(f"{harness.url}/documents/{id_}")
     steps = page.locator(".timeline-what")
     expect(steps).to_have_text(["Submitted"])
-    page.get_by_role("button", name="Expedite …").click()
-    agree(page, "Move this document before all levels?", why=EVIL)
-    expect(steps).to_have_text(["Submitted", "Moved before all levels"])
+    page.get_by_role("button", name="Move to front").click()
+    agree(page, "Move this document to the front of the queue?", why=EVIL)
+    expect(steps).to_have_text(["Submitted", "Moved to the front of the queue"])
     expect(page.locator(".timeline-by")).to_have_text(f"By local: {EVIL}")
     claimed = harness.claim(id_)
     held = {id_: Progress(1, 4)}
     now = time.time_ns() // 1_000
     harness.queue.store.record_worker(WorkerReport("host-1", "host.example", 1, 10, 1, "extract", now, progress=held))
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "25")
-    expect(page.locator(".document-status")).to_contain_text("Worker host-1 is processing it: attempt 1 of 2.")
+    expect(page.locator(".document-status")).to_contain_text("Processing on host-1 (attempt 1 of 2).")
     harness.queue.fail(claimed, f"{EVIL}\nat page 3", retry_in=0)
     expect(page.locator(".timeline-step .document-error:visible")).to_have_text(EVIL)
     harness.queue.store.sweep()
-    expect(steps.last).to_have_text("Back in its line")
+    expect(steps.last).to_have_text("Back in the queue")
     harness.queue.fail(harness.claim(id_), "broken for good")
-    expect(steps.last).to_have_text("Failed for good")
-    expect(page.locator(".document-status")).to_contain_text("It failed for good in attempt 2 of 2.")
+    expect(steps.last).to_have_text("Failed permanently")
+    expect(page.locator(".document-status")).to_contain_text("Failed permanently on attempt 2 of 2.")
     errors = page.locator(".timeline-step .document-error:visible")
     expect(errors).to_have_text([EVIL, "broken for good"])
     errors.first.click()
     expect(page.locator(".timeline-error pre")).to_have_text("at page 3")
     errors.first.click()
-    page.get_by_role("button", name="Try again …").click()
-    agree(page, "Try this document again?")
-    expect(steps.last).to_have_text("Tried again by hand: a new check")
-    page.get_by_role("button", name="Cancel document …").click()
+    page.get_by_role("button", name="Retry", exact=True).click()
+    agree(page, "Retry this document?")
+    expect(steps.last).to_have_text("Retried by hand, with a new level")
+    page.get_by_role("button", name="Cancel document").click()
     agree(page, "Cancel this document?")
     expect(steps.last).to_have_text("Cancelled")
-    expect(page.get_by_role("button", name="Cancel document …")).to_have_count(0)
+    expect(page.get_by_role("button", name="Cancel document")).to_have_count(0)
     assert harness.state(id_) == "cancelled"
     expect(errors).to_have_text([EVIL, "broken for good"])
-    wanted = ["Started, attempt 1 of 2", "Attempt 1 failed; it is tried again later"]
-    assert steps.all_inner_texts()[2:6] == [*wanted, "Started, attempt 2 of 2", "Failed for good"]
+    wanted = ["Started (attempt 1 of 2)", "Attempt 1 failed, retry scheduled"]
+    assert steps.all_inner_texts()[2:6] == [*wanted, "Started (attempt 2 of 2)", "Failed permanently"]
 
 
 def test_the_list_says_why_a_document_failed(harness: Harness, visit: Visit) -> None:
@@ -379,8 +379,8 @@ def test_the_list_says_why_a_document_failed(harness: Harness, visit: Visit) -> 
     expect(reasons).to_have_text(["no answer"])
     harness.queue.fail(harness.claim(first), "no total", final=True)
     page.goto(f"{harness.url}/documents/{first}")
-    expect(page.locator(".document-status")).to_contain_text("It was rejected in attempt 1 of 2")
-    expect(page.locator(".document-status")).not_to_contain_text("Once the cause is removed")
+    expect(page.locator(".document-status")).to_contain_text("Rejected on attempt 1 of 2")
+    expect(page.locator(".document-status")).not_to_contain_text("Fix the cause")
 
 
 def test_a_result_is_shown_as_text_and_downloaded(harness: Harness, visit: Visit) -> None:
@@ -394,13 +394,13 @@ def test_a_result_is_shown_as_text_and_downloaded(harness: Harness, visit: Visit
     result = json.dumps({"text": f"{EVIL} {LONG}", "pages": 3})
     harness.queue.store.ack_and_claim((Outcome(id_, claimed.fence, OutcomeKind.DONE, result, files=files),), None)
     page = visit(f"{harness.url}/documents/{id_}")
-    text = page.get_by_role("region", name="Text of the result")
+    text = page.get_by_role("region", name="Extracted text")
     expect(text).to_contain_text(EVIL)
     assert len(text.inner_text()) < 1_600
-    page.get_by_role("button", name=re.compile(r"Show all \(3,\d+ characters\)")).click()
+    page.get_by_role("button", name=re.compile(r"Show full text \(3,\d+ characters\)")).click()
     assert text.inner_text().strip() == f"{EVIL} {LONG}".strip()
-    page.get_by_text("All other values").click()
-    expect(page.get_by_role("region", name="All other values")).to_contain_text('"pages": 3')
+    page.get_by_text("More fields").click()
+    expect(page.get_by_role("region", name="More fields")).to_contain_text('"pages": 3')
     expect(page.locator(".details").last).to_contain_text(EVIL)
     with page.expect_download() as download:
         page.get_by_role("link", name=re.compile("csv$")).click()
@@ -409,7 +409,7 @@ def test_a_result_is_shown_as_text_and_downloaded(harness: Harness, visit: Visit
         page.get_by_role("link", name="Download", exact=True).click()
     assert download.value.path().stat().st_size == blob.size
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download as JSON").click()
+        page.get_by_role("link", name="Download JSON").click()
     assert b'"pages":3' in download.value.path().read_bytes().replace(b" ", b"")
 
 
@@ -420,7 +420,8 @@ def test_hostile_names_are_shown_as_what_they_are(harness: Harness, visit: Visit
     expect(page.get_by_role("combobox", name="Customer")).to_have_value(HOSTILE)
     link.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE_DOCUMENT)
-    expect(page.get_by_role("link", name=HOSTILE, exact=True)).to_be_visible()
+    for place in (page.locator(".details"), page.get_by_role("navigation", name="Breadcrumbs")):
+        expect(place.get_by_role("link", name=HOSTILE, exact=True)).to_be_visible()
     (id_,) = harness.submit("Refers", 1, uri="javascript:alert(3)")
     page.goto(f"{harness.url}/documents/{id_}")
     expect(page.get_by_text("javascript:alert(3)")).to_be_visible()
@@ -430,10 +431,10 @@ def test_hostile_names_are_shown_as_what_they_are(harness: Harness, visit: Visit
 def test_a_document_that_is_deleted_says_so(harness: Harness, visit: Visit, console_errors: ConsoleErrors) -> None:
     (id_,) = harness.submit("Purged")
     page = visit(f"{harness.url}/documents/{id_}")
-    expect(page.get_by_role("button", name="Cancel document …")).to_be_visible()
+    expect(page.get_by_role("button", name="Cancel document")).to_be_visible()
     harness.queue.purge("Purged", ANNA)
-    expect(page.get_by_text("This document was deleted")).to_be_visible()
-    expect(page.get_by_role("button", name="Cancel document …")).to_have_count(0)
+    expect(page.get_by_text("This document has been deleted")).to_be_visible()
+    expect(page.get_by_role("button", name="Cancel document")).to_have_count(0)
     page.close()
     assert [item for item in console_errors.messages if "404" not in item] == []
     console_errors.messages.clear()
@@ -464,7 +465,7 @@ def visitors(locked: ServerProcess) -> Visitors:
 
 
 def sign_in(page: Page, key: str) -> None:
-    page.get_by_label("Key", exact=True).fill(key)
+    page.get_by_label("API key", exact=True).fill(key)
     page.keyboard.press("Enter")
 
 
@@ -473,9 +474,9 @@ def test_a_read_only_key_acts_on_nothing(locked: ServerProcess, visitors: Visito
     sign_in(page, visitors.eyes)
     expect(page.get_by_role("heading", level=1)).to_have_text("mine.pdf")
     expect(page.locator(".title-actions button")).to_have_count(0)
-    page.get_by_role("navigation").get_by_role("link", name="Documents").click()
+    page.get_by_role("navigation", name="Breadcrumbs").get_by_role("link", name="Documents").click()
     expect(rows(page)).to_have_count(100)
-    expect(page.locator("main input[type=checkbox]")).to_have_count(0)
+    expect(page.locator("main table input[type=checkbox]")).to_have_count(0)
     expect(page.get_by_role("link", name="Upload files")).to_have_count(0)
 
 
@@ -488,13 +489,13 @@ def test_a_customer_sees_and_acts_on_its_own(
     expect(page.get_by_role("combobox", name="Customer")).to_have_count(0)
     expect(page.get_by_role("columnheader", name="Customer")).to_have_count(0)
     page.get_by_role("link", name="mine.pdf").first.click()
-    expect(page.locator(".document-status")).to_contain_text(re.compile("About [0-9,]+ documents start"))
-    expect(page.get_by_role("button", name="Expedite …")).to_have_count(0)
-    page.get_by_role("button", name="Cancel document …").click()
+    expect(page.locator(".document-status")).to_contain_text(re.compile("About [0-9,]+ documents ahead"))
+    expect(page.get_by_role("button", name="Move to front")).to_have_count(0)
+    page.get_by_role("button", name="Cancel document").click()
     agree(page, "Cancel this document?")
     expect(page.locator(".timeline-what").last).to_have_text("Cancelled")
     page.goto(f"{locked.url}/documents/{visitors.other}")
-    expect(page.get_by_role("alert")).to_contain_text("It is not there")
+    expect(page.get_by_role("alert")).to_contain_text("Not found.")
     page.close()
     assert [item for item in console_errors.messages if "404" not in item] == []
     console_errors.messages.clear()

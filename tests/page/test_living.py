@@ -82,11 +82,11 @@ def test_pages_outlive_a_restart_with_what_was_typed_filtered_and_scrolled(
         queue.pause(Operator("maria", "for a moment"))
         expect(settings.get_by_text("Paused by maria: for a moment")).to_be_visible()
         queue.resume(Operator("maria", ""))
-    expect(settings.get_by_text("It runs")).to_be_visible()
+    expect(settings.get_by_text("Running. Documents start")).to_be_visible()
     waiting = figure(overview)
     assert server.stop() == 0
     for tab in tabs:
-        expect(tab.locator(".live")).to_have_text("Reconnecting …")
+        expect(tab.locator(".live")).to_have_text("Reconnecting…")
     with store_of(server) as queue:
         queue.submit("Customer 001", [NewDocument("late.pdf")] * 25)
         queue.pause(Operator("maria", "while nobody served"))
@@ -95,10 +95,10 @@ def test_pages_outlive_a_restart_with_what_was_typed_filtered_and_scrolled(
         expect(tab.locator(".live")).to_have_text("Live")
     expect(settings.get_by_text("Paused by maria: while nobody served")).to_be_visible()
     expect(audit.locator(".audit-entry")).to_have_count(3)
-    expect(overview.locator(".banner")).to_contain_text("while nobody served")
+    expect(overview.locator(".status-strip")).to_contain_text("while nobody served")
     assert figure(overview) == waiting + 25
     expect(overview.get_by_role("searchbox")).to_have_value("Customer 00")
-    assert place(overview, ".overview-charts") == before  # though there is a banner above it now
+    assert place(overview, ".overview-charts") == before  # though there is a strip above it now
     assert documents.url.endswith("/documents?state=failed")
     assert all(tab.evaluate("window.isSame") for tab in tabs)
     only_lost_connections(console_errors)
@@ -113,12 +113,12 @@ def test_two_servers_of_one_store_are_one_page(serve: Serve, visit: Visit, conso
         with second.client() as client:
             client.post("/v1/queue/pause", params={"why": "at the other one"})
         expect(page.get_by_text("Paused by local: at the other one")).to_be_visible()
-        proxy._target_port = ports[1]
+        proxy.target_port = ports[1]
         proxy.cut()  # whatever comes now reaches the second server
         first.stop()
         with store_of(second) as queue:
             queue.resume(Operator("maria", ""))
-        expect(page.get_by_text("It runs")).to_be_visible()
+        expect(page.get_by_text("Running. Documents start")).to_be_visible()
         page.get_by_role("link", name="Overview").click()
         wait_until_ready(page, "overview")
         page.close()
@@ -128,14 +128,14 @@ def test_two_servers_of_one_store_are_one_page(serve: Serve, visit: Visit, conso
 @pytest.mark.parametrize("path", ["/", "/audit", "/settings"] if SOAK else ["/"])
 def test_a_hidden_tab_asks_for_nothing(serve: Serve, visit: Visit, path: str) -> None:
     server = serve()
-    page = visit("about:blank")
+    page = visit("about:blank", alone=True)
     page.add_init_script(HIDE)
     page.clock.install()
     page.goto(server.url + path)
     expect(page.locator(".live")).to_have_text("Live")
     _hide(page, hidden=True)
     page.clock.fast_forward(6_000)
-    expect(page.locator(".live")).to_have_text("Resting")
+    expect(page.locator(".live")).to_have_text("Idle")
     asked: list[str] = []
 
     def note(request: Request) -> None:

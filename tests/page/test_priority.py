@@ -69,37 +69,37 @@ def test_the_table_is_the_specs(shared: ServerProcess, visit: Visit, language: s
 def test_submitting_counts_down_and_a_long_enough_pause_resets(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/priority")
     count, level = page.locator(".playground-figures .card-value").first, page.locator(".playground-level")
-    button = page.get_by_role("button", name="Submit a document")
-    page.get_by_role("button", name="Stop the clock").click()
+    button = page.get_by_role("button", name="Submit 1", exact=True)
+    page.get_by_role("button", name="Stop clock").click()
     seen = []
     for _ in range(5):
         button.click()
         seen.append((count.inner_text(), level.inner_text()))
     assert seen == [("0", "Level 1"), ("-1", "Level 1"), ("-2", "Level 1"), ("-3", "Level 2"), ("-4", "Level 2")]
-    page.get_by_role("button", name=re.compile("whole interval")).click()
-    expect(page.get_by_text("Exactly the interval: not yet.")).to_be_visible()
+    page.get_by_role("button", name=re.compile("full interval")).click()
+    expect(page.get_by_text("Exactly at the interval: no reset yet")).to_be_visible()
     button.click()
     assert count.inner_text() == "-5"
-    page.get_by_role("button", name=re.compile("whole interval")).click()
+    page.get_by_role("button", name=re.compile("full interval")).click()
     page.get_by_role("button", name="+ 1 s", exact=True).click()
-    expect(page.get_by_text("The next one gets level 1.")).to_be_visible()
+    expect(page.get_by_text("Next document: level 1")).to_be_visible()
     button.click()
-    expect(page.get_by_role("status").filter(has_text="the count is 0 again, level 1")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="counter reset to 0, level 1")).to_be_visible()
     page.get_by_role("button", name="Submit 10").click()
     expect(count).to_have_text("-10")
     expect(page.locator(".counter-column")).to_have_count(17)
     page.get_by_role("button", name="Start over").click()
-    expect(page.get_by_role("status").filter(has_text="Nothing submitted yet.")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="No documents submitted yet.")).to_be_visible()
 
 
 def test_the_clock_runs_by_itself_and_each_document_sets_it_back(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/priority")
     timer = page.get_by_role("timer")
-    page.get_by_role("button", name="Submit a document").press("Enter")
+    page.get_by_role("button", name="Submit 1", exact=True).press("Enter")
     assert timer.inner_text() in {"25:00", "24:59"}
     page.get_by_role("button", name="+ 10 min").click()
     expect(timer).to_have_text(re.compile("^14:5"))
-    page.get_by_role("button", name="Submit a document").press("Enter")
+    page.get_by_role("button", name="Submit 1", exact=True).press("Enter")
     expect(timer).to_have_text(re.compile("^2[45]:"))
 
 
@@ -115,7 +115,7 @@ def test_other_thresholds_are_shown_as_soon_as_they_are_in_force(
     store.close()
     expect(page.locator(".priority-levels tbody tr")).to_have_count(3)
     expect(page.locator(".playground-level")).to_have_text("Level 3")
-    expect(page.get_by_text("they differ from the usual ones")).to_be_visible()
+    expect(page.get_by_text("This queue has its own settings.")).to_be_visible()
 
 
 def test_a_customers_key_sees_the_thresholds(locked: ServerProcess, visit: Visit) -> None:
@@ -123,7 +123,7 @@ def test_a_customers_key_sees_the_thresholds(locked: ServerProcess, visit: Visit
     key = create_api_key(store, "acme", "acme")
     store.close()
     page = visit(locked.url + "/priority")
-    page.get_by_label("Key", exact=True).fill(key)
+    page.get_by_label("API key", exact=True).fill(key)
     page.keyboard.press("Enter")
     expect(page.locator(".priority-levels tbody tr")).to_have_count(9)
     expect(page.get_by_role("link", name="Policy")).to_have_count(0)

@@ -10,22 +10,22 @@ import inturn
 from http_server import ServerProcess
 from inturn.i18n import page_entries
 from inturn.model import SECOND, NewDocument
-from inturn.queue import Queue
 
 Visit = Callable[..., Page]
 TIMEOUT_MILLISECONDS = 30_000
 
 
-@pytest.fixture
-def contended(serve: Callable[..., ServerProcess]) -> Iterator[tuple[ServerProcess, Queue]]:
+@pytest.fixture(scope="module")
+def contended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server with one customer that runs three documents, one that runs one, and one that waits."""
-    server = serve(empty=True)
+    server = ServerProcess(tmp_path_factory.mktemp("contended"))
     with inturn.open(str(server.folder / "inturn.db")) as queue:
         for name, n in (("Long scans", 3), ("Letters", 1)):
             queue.submit(name, [NewDocument(f"{name} {number}.pdf") for number in range(n)])
             queue.claim("loop", n, lease=3_600 * SECOND)
         queue.submit("A customer with a rather long name that waits", [NewDocument("waits.pdf")])
-        yield server, queue
+    yield server
+    server.stop()
 
 
 def boxes(nodes: Locator) -> list[tuple[float, float]]:
@@ -35,8 +35,8 @@ def boxes(nodes: Locator) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize("width", ["wide", "phone"])
-def test_bars_begin_and_end_at_one_place(contended: tuple[ServerProcess, Queue], visit: Visit, width: str) -> None:
-    page = visit(contended[0].url, width=width)
+def test_bars_begin_and_end_at_one_place(contended: ServerProcess, visit: Visit, width: str) -> None:
+    page = visit(contended.url, width=width)
     rows = page.locator(".share")
     expect(rows).to_have_count(3, timeout=TIMEOUT_MILLISECONDS)
     bars = boxes(page.locator(".share .share-bar"))
@@ -45,10 +45,8 @@ def test_bars_begin_and_end_at_one_place(contended: tuple[ServerProcess, Queue],
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_customer_over_its_share_is_marked_in_words(
-    contended: tuple[ServerProcess, Queue], visit: Visit, language: str
-) -> None:
-    page, texts = visit(contended[0].url, language=language), page_entries(language)
+def test_customer_over_its_share_is_marked_in_words(contended: ServerProcess, visit: Visit, language: str) -> None:
+    page, texts = visit(contended.url, language=language), page_entries(language)
     greedy = page.locator(".share", has_text="Long scans")
     patient = page.locator(".share", has_text="that waits")
     over = str(texts["overview.over_share"])
@@ -61,9 +59,8 @@ def test_customer_over_its_share_is_marked_in_words(
     assert mark["x"] < fill["x"] + fill["width"] - 2  # the fair share is inside the bar
 
 
-def test_customer_page_has_the_same_figures(contended: tuple[ServerProcess, Queue], visit: Visit) -> None:
-    server, _ = contended
-    page = visit(server.url)
+def test_customer_page_has_the_same_figures(contended: ServerProcess, visit: Visit) -> None:
+    page = visit(contended.url)
     expect(page.locator(".share")).to_have_count(3, timeout=TIMEOUT_MILLISECONDS)
     page.locator(".share", has_text="Long scans").click()
     share = page.locator(".customer-share")

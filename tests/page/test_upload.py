@@ -81,15 +81,15 @@ def test_files_are_chosen_and_submitted_with_the_keyboard_and_the_receipt_explai
         page.keyboard.press("Space")
     chooser.value.set_files(files(tmp_path, 4))
     expect(uploads(page)).to_have_count(4)
-    expect(uploads(page).first).to_contain_text("not submitted yet")
+    expect(uploads(page).first).to_contain_text("Ready")
     page.get_by_role("button", name="Remove: letter-3.txt").press("Enter")
-    expect(submit).to_have_text("Submit 3 files")
+    expect(submit).to_have_text("Upload 3 files")
     submit.press("Enter")
     expect(page.locator(".upload-mark .badge").first).to_have_text("Level 1")
     receipt = page.locator(".upload-receipt")
-    expect(receipt).to_contain_text("3 files of acme are safely kept.")
-    expect(receipt).to_contain_text("3 files in level 1: their checks left the counter between 0 and -2.")
-    expect(receipt).to_contain_text("The customer's counter now stands at -2.")
+    expect(receipt).to_contain_text("3 files accepted for acme.")
+    expect(receipt).to_contain_text("3 files at level 1 (counter 0 to -2).")
+    expect(receipt).to_contain_text("Counter now: -2.")
     documents = queue.documents().items
     assert sorted((document.customer, document.spec.name, document.spec.batch) for document in documents) == [
         ("acme", f"letter-{number}.txt", "march") for number in range(3)
@@ -99,7 +99,7 @@ def test_files_are_chosen_and_submitted_with_the_keyboard_and_the_receipt_explai
     chooser.value.set_files(files(tmp_path, 1))
     submit.click()
     expect(receipt).to_contain_text(
-        "Level 2: its check left the customer's counter at -3, which is below -2 but not below -4."
+        "Level 2: the customer’s counter was -3 when this document was submitted, below -2 but not below -4."
     )
     (claimed,) = queue.claim("worker", 1)
     queue.finish(claimed)
@@ -108,7 +108,7 @@ def test_files_are_chosen_and_submitted_with_the_keyboard_and_the_receipt_explai
     expect(page.get_by_role("heading", level=1)).to_have_text("letter-0.txt")
     page.go_back()
     expect(uploads(page)).to_have_count(4)  # the list outlives the page
-    page.get_by_role("button", name="Clear the list").click()
+    page.get_by_role("button", name="Clear list").click()
     expect(uploads(page)).to_have_count(0)
 
 
@@ -118,7 +118,7 @@ def test_files_are_dropped_and_hostile_names_are_names(server: ServerProcess, qu
     drop(page, EVIL, "hello")
     assert page.evaluate("window.wasOver")
     expect(uploads(page)).to_contain_text(EVIL)
-    page.get_by_role("button", name="Submit 1 file").click()
+    page.get_by_role("button", name="Upload 1 file").click()
     link = page.get_by_role("link", name=EVIL)
     expect(link).to_be_visible()
     link.click()
@@ -130,10 +130,10 @@ def test_files_are_dropped_and_hostile_names_are_names(server: ServerProcess, qu
 def test_a_customer_must_be_named(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/upload")
     drop(page, "a.txt", "hello")
-    page.get_by_role("button", name="Submit 1 file").click()
-    expect(page.locator(".field-error").first).to_have_text("Say whose files these are.")
+    page.get_by_role("button", name="Upload 1 file").click()
+    expect(page.locator(".field-error").first).to_have_text("Choose a customer.")
     expect(page.get_by_role("combobox", name="Customer")).to_be_focused()
-    expect(uploads(page)).to_contain_text("not submitted yet")
+    expect(uploads(page)).to_contain_text("Ready")
 
 
 def test_each_file_says_in_plain_words_what_is_wrong_with_it(
@@ -144,10 +144,10 @@ def test_each_file_says_in_plain_words_what_is_wrong_with_it(
     page = visit(f"{server.url}/upload?customer=greedy", language="de")
     page.set_input_files("#upload-files", [large, *files(tmp_path, 14)])
     error = uploads(page).first.locator(".upload-error")
-    expect(error).to_have_text("Diese Datei hat 200 kB; der Server nimmt höchstens 104,9 kB.")
-    page.get_by_role("button", name="14 Dateien einreichen").click()
-    quota = page.get_by_text("Der Kunde hat so viel in der Warteschlange, wie er darf.")
-    expect(page.get_by_role("button", name=re.compile("^Anhalten"))).to_have_count(0)
+    expect(error).to_have_text("195,3 kB überschreitet das Limit von 102,4 kB.")
+    page.get_by_role("button", name="14 Dateien hochladen").click()
+    quota = page.get_by_text("Dieser Kunde hat sein Limit an Dokumenten in der Warteschlange erreicht.")
+    expect(page.get_by_role("button", name=re.compile("^Upload abbrechen"))).to_have_count(0)
     expect(page.locator(".upload .upload-meter:visible")).to_have_count(0)
     refused = quota.count()  # what comes at the same time is counted together, so one or the other may slip in
     assert refused >= 1
@@ -157,9 +157,9 @@ def test_each_file_says_in_plain_words_what_is_wrong_with_it(
     for claim in queue.claim("worker", 2):
         queue.finish(claim)
     page.route("**/v1/documents", lambda route: route.abort())
-    again = page.get_by_role("button", name=re.compile("Noch einmal"))
+    again = page.get_by_role("button", name=re.compile("Erneut versuchen"))
     again.first.click()
-    expect(page.get_by_text("Der Server antwortet nicht.")).to_have_count(1)
+    expect(page.get_by_text("Server nicht erreichbar.")).to_have_count(1)
     page.unroute_all()
     console_errors.messages.clear()
 
@@ -167,20 +167,20 @@ def test_each_file_says_in_plain_words_what_is_wrong_with_it(
 def test_an_upload_is_stopped_and_sent_again_once(
     server: ServerProcess, queue: Queue, visit: Visit, console_errors: ConsoleErrors, tmp_path: Path
 ) -> None:
-    page = visit(f"{server.url}/upload?customer=stopper")
+    page = visit(f"{server.url}/upload?customer=stopper", alone=True)
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
     slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 20_000}
     session.send("Network.emulateNetworkConditions", slow)
     page.set_input_files("#upload-files", files(tmp_path, 1, 100_000))
-    page.get_by_role("button", name="Submit 1 file").click()
+    page.get_by_role("button", name="Upload 1 file").click()
     meter = page.get_by_role("progressbar", name="letter-0.txt")
     expect(meter).to_be_visible()
-    page.get_by_role("button", name="Stop: letter-0.txt").click()
-    expect(uploads(page)).to_contain_text("stopped")
+    page.get_by_role("button", name="Cancel upload: letter-0.txt").click()
+    expect(uploads(page)).to_contain_text("Cancelled")
     expect(meter).to_be_hidden()
     session.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": -1})
-    page.get_by_role("button", name="Try again: letter-0.txt").click()
+    page.get_by_role("button", name="Retry: letter-0.txt").click()
     expect(page.locator(".upload .badge").first).to_have_text("Level 1")
     assert len([document for document in queue.documents().items if document.customer == "stopper"]) == 1
     console_errors.messages.clear()
@@ -190,12 +190,12 @@ def test_a_customers_key_uploads_for_itself(locked: ServerProcess, visit: Visit)
     with inturn.open(str(locked.folder / "inturn.db")) as queue:
         key = create_api_key(queue.store, "portal", "acme")
     page = visit(f"{locked.url}/signin?to=/upload")
-    page.get_by_label("Key", exact=True).fill(key)
+    page.get_by_label("API key", exact=True).fill(key)
     page.keyboard.press("Enter")
-    expect(page.get_by_text("These files are submitted for acme.")).to_be_visible()
+    expect(page.get_by_text("Uploading for acme.")).to_be_visible()
     expect(page.get_by_role("combobox", name="Customer")).to_have_count(0)
     drop(page, "mine.txt", "hello")
-    page.get_by_role("button", name="Submit 1 file").click()
-    expect(page.locator(".upload-receipt")).to_contain_text("Level 1: its check left the customer's counter at 0")
-    page.get_by_role("link", name="All documents of this customer").click()
+    page.get_by_role("button", name="Upload 1 file").click()
+    expect(page.locator(".upload-receipt")).to_contain_text("Level 1, the highest: the customer’s counter was 0")
+    page.get_by_role("link", name="View this customer’s documents").click()
     expect(page.locator("tbody th")).to_have_text(["mine.txt"])

@@ -11,7 +11,8 @@ from inturn.insights import open_lanes
 from inturn.model import MAX_TIME, NewDocument
 from inturn.policy import Policy
 from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
-from inturn.policy.scheduler import VIRTUAL_TIME_UNIT, Head, Lane, Order, Scheduler, TurnPolicy
+from inturn.policy.scheduler import VIRTUAL_TIME_UNIT, Head, Lane, Scheduler
+from inturn.policy.turn_policy import Order, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store

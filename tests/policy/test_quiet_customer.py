@@ -12,7 +12,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inturn.policy.scheduler import Charge, Head, TurnPolicy
+from inturn.policy.scheduler import Head
+from inturn.policy.turn_policy import Charge, TurnPolicy
 from model_lanes import BY_COST, DocumentLane, Lanes
 
 NEVER = 10**15

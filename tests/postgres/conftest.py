@@ -1,6 +1,7 @@
 """Real processes on one queue. Whatever a test leaves running is killed."""
 
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,7 +13,8 @@ from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore
 from inturn.stores.postgres import connection as postgres_connection
 from inturn.stores.postgres.libpq import TimeoutConnection
-from services import PostgresServer, drop_schema, new_schema
+from inturn.stores.postgres.schema import MIGRATIONS
+from services import PostgresServer, drop_schema, empty_postgres_data, new_schema
 from store_children import Child, children_of
 
 
@@ -82,7 +84,7 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
     """A server of the test's own, which it may do anything to, with an empty queue."""
-    own = PostgresServer()
+    own = PostgresServer(empty_postgres_data())
     own.start()
     migrate(own.url)
     yield own
@@ -90,9 +92,74 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def schema_10() -> str:
-    """Bring a queue back to schema 10, in which lanes were charged costs alone."""
+def schema_15() -> str:
+    """Bring a queue back to schema 15, which had no index of words."""
     return """
+        DROP TABLE search_term;
+        DROP TABLE search_chunk;
+        DROP TABLE search_progress;
+        DELETE FROM migration WHERE number > 15;
+    """
+
+
+@pytest.fixture
+def schema_14(schema_15: str) -> str:
+    """Bring a queue back to schema 14, in which `save_claim` had a parameter for each column."""
+    after = """
+        DROP TYPE claimed_row, lane_row, replaced_lane, work_row, replaced_work, event_row, claim_answer;
+        DELETE FROM migration WHERE number > 14;
+    """
+    return schema_15 + after
+
+
+@pytest.fixture
+def schema_13(schema_14: str) -> str:
+    """Bring a queue back to schema 13, in which no worker was paused."""
+    after = """
+        DROP INDEX ended_failed;
+        ALTER TABLE ended DROP COLUMN failed;
+        ALTER TABLE queue_state DROP COLUMN forecasts;
+        ALTER TABLE worker DROP COLUMN version, DROP COLUMN started_at;
+        ALTER TABLE worker DROP COLUMN paused_by, DROP COLUMN paused_why, DROP COLUMN paused_at;
+        DELETE FROM migration WHERE number > 13;
+    """
+    return schema_14 + after
+
+
+@pytest.fixture
+def schema_12(schema_13: str) -> str:
+    """Bring a queue back to schema 12, which had no history."""
+    after = """
+        DROP TABLE history;
+        DROP TABLE history_cursor;
+        DELETE FROM migration WHERE number > 12;
+    """
+    return schema_13 + after
+
+
+@pytest.fixture
+def schema_11(schema_12: str) -> str:
+    """Bring a queue back to schema 11, which knew no groups."""
+    (view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[6].sql, re.DOTALL)
+    after = f"""
+        DROP VIEW document_view;
+        DROP INDEX document_grouped;
+        DROP TABLE lane_group;
+        DROP FUNCTION group_number;
+        DROP TABLE customer_group;
+        ALTER TABLE lane DROP COLUMN group_turn;
+        ALTER TABLE document DROP COLUMN group_name;
+        {view.replace("document.line", "document.lane")}
+        ALTER TABLE scheduler_state RENAME COLUMN scheduler_json TO scheduler;
+        DELETE FROM migration WHERE number > 11;
+    """  # noqa: S608 - a view of ours
+    return schema_12 + after
+
+
+@pytest.fixture
+def schema_10(schema_11: str) -> str:
+    """Bring a queue back to schema 10, in which lanes were charged costs alone."""
+    after = """
         DROP INDEX attempt_ended;
         DROP TABLE customer_work;
         ALTER TABLE scheduler_state RENAME COLUMN scheduler TO state;
@@ -103,6 +170,7 @@ def schema_10() -> str:
         UPDATE policy SET settings = (settings::jsonb - 'charge' - 'max_share' - 'share_idle_after')::text;
         DELETE FROM migration WHERE number > 10;
     """
+    return schema_11 + after
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from inturn.errors import InvalidInputError, NotFoundError, StoreError, StoreNot
 from inturn.stores import open_transfer_endpoint
 from inturn.stores.postgres import PostgresStore, schema
 from inturn.stores.postgres.url import parse_url
-from services import PostgresServer, needs_own_postgres, needs_postgres
+from services import PostgresServer, empty_postgres_data, needs_own_postgres, needs_postgres
 from waiting import wait_until
 
 pytestmark = needs_postgres
@@ -89,7 +89,7 @@ def test_a_password_that_cuts_the_address_is_refused_and_not_shown(password: str
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[PostgresServer]:
     """A server that asks the role `careful` for its password and knows few others."""
-    own = PostgresServer()
+    own = PostgresServer(empty_postgres_data())
     own.start()
     rules = own.folder / "data" / "pg_hba.conf"
     with psycopg.connect(own.url, autocommit=True) as admin:

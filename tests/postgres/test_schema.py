@@ -16,12 +16,9 @@ from inturn.policy import Policy
 from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.postgres import PostgresStore, connection, schema
-from inturn.stores.postgres.claim_queries import ANSWER_COLUMNS, OLD_LANE_COLUMNS, OLD_WORK_COLUMNS, WORK_COLUMNS
-from inturn.stores.postgres.queries import EVENT_COLUMNS, QUERIES, encode_params, to_columns
+from inturn.stores.postgres.queries import QUERIES, encode_params, row_array, to_columns
 from inturn.stores.postgres.url import parse_url
-from inturn.stores.sql.claim_window import ClaimedRow
 from inturn.stores.sql.deadlines import Deadlines
-from inturn.stores.sql.lanes import LANE_COLUMNS
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sql.transitions import ATTEMPT_COLUMNS, OUTCOME_COLUMNS
 from requeue_walk import check_nothing_lost, make_unclaimed_changes
@@ -106,7 +103,20 @@ def make_old_queue(admin: psycopg.Connection[Any], name: str, version: int) -> N
     admin.execute(f"INSERT INTO {queue} (one, policy) VALUES (1, 1)".encode())  # noqa: S608
 
 
-@pytest.mark.parametrize("fixture", ["schema_9", "schema_8", "before_work", "before_doubt", "before_fronts"])
+@pytest.mark.parametrize(
+    "fixture",
+    [
+        "schema_15",
+        "schema_14",
+        "schema_13",
+        "schema_11",
+        "schema_9",
+        "schema_8",
+        "before_work",
+        "before_doubt",
+        "before_fronts",
+    ],
+)
 def test_a_queue_of_an_older_schema_goes_on_with_its_documents(
     url: str, fixture: str, request: pytest.FixtureRequest
 ) -> None:
@@ -180,10 +190,13 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
 
 
 SAVE = {
-    **to_columns(LANE_COLUMNS, ()), **to_columns(OLD_LANE_COLUMNS, [(1, 1, 1, "(0,1)")]),
-    **to_columns([f"claimed_{name}" for name in ClaimedRow._fields], [ClaimedRow(1, 1, 1, 1, 1, 2, "worker", None)]),
-    **to_columns(WORK_COLUMNS, [(1, 1, 1)]), **to_columns(OLD_WORK_COLUMNS, [(1, 1)]),
-    **to_columns(("at", *EVENT_COLUMNS, "first_fence"), ()), **to_columns(ANSWER_COLUMNS, [(1, "{1}", 1)]),
+    "claimed": row_array([(1, 1, 1, 1, 1, 2, "worker", None)]),
+    "lanes": "{}",
+    "old_lanes": row_array([(1, 1, 1, "(0,1)")]),
+    "work": row_array([(1, 1, 1)]),
+    "old_work": row_array([(1, 1)]),
+    "events": "{}",
+    "answers": row_array([(1, "{1}", 1)]),
     "version": 1, "ordered": "fair", "scheduler_state": "", "deadlines": "", "last_fence": 1, "reserved": 1,
     "first_own_fence": 1,
 }  # fmt: skip

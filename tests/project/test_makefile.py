@@ -57,13 +57,13 @@ def test_the_search_finds_what_it_looks_for(line: str) -> None:
     assert not FETCHED_FROM.search("--no-emit-index-url --no-emit-find-links --no-emit-trusted-host")
 
 
-@pytest.mark.parametrize("name", ["run.in", "test.in", "bench.in"])
+@pytest.mark.parametrize("name", ["run.in", "test.in", "bench.in", "node.in"])
 def test_wanted_packages_are_plain_names(name: str) -> None:
     """With extras at most: no versions, no addresses."""
     assert [line for line in lines(name) if not re.fullmatch(rf"{NAME}(\[[a-z0-9,]+\])?", line)] == []
 
 
-@pytest.mark.parametrize("name", ["run.txt", "test.txt", "bench.txt"])
+@pytest.mark.parametrize("name", ["run.txt", "test.txt", "bench.txt", "node.txt"])
 def test_locks_hold_only_versions_hashes_and_markers(name: str) -> None:
     assert [line for line in lines(name) if not PINNED.fullmatch(line)] == []
 
@@ -74,7 +74,7 @@ def test_tests_run_on_the_versions_that_users_run() -> None:
     assert run.items() <= test.items()
 
 
-@pytest.mark.parametrize("name", ["run", "test"])
+@pytest.mark.parametrize("name", ["run", "test", "node"])
 def test_every_wanted_package_is_locked(name: str) -> None:
     assert {line.partition("[")[0] for line in lines(f"{name}.in")} <= set(pins(f"{name}.txt"))
 

@@ -11,11 +11,12 @@ import inturn
 from inturn.analysis.advice import advise
 from inturn.analysis.compare import compare
 from inturn.analysis.goals import parse_goal
-from inturn.analysis.history import read_history
+from inturn.analysis.history_reader import read_history
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan
 from inturn.insights import Insights
 from inturn.model import NewDocument
 
+SOAK = os.environ.get("INTURN_SOAK") == "1"
 SLOTS = 2
 PROCESSOR = """
 import time
@@ -25,7 +26,7 @@ def rest(document):
 """
 
 
-@pytest.fixture(scope="module", params=[0.005, 0.02])
+@pytest.fixture(scope="module", params=[0.02, *[0.005] * SOAK])
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A queue in which a worker processed two floods and some small customers' documents."""
     folder = tmp_path_factory.mktemp("recorded")

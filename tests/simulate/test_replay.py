@@ -14,7 +14,8 @@ import recorded_day
 from inturn.analysis.charges import ChargeUnit
 from inturn.analysis.compare import compare
 from inturn.analysis.engine import LEASE, OPERATOR, Discipline, Run, simulate_scenario
-from inturn.analysis.history import History, read_history
+from inturn.analysis.history import History
+from inturn.analysis.history_reader import read_history
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay
 from inturn.analysis.scenario import Scenario, load_scenario, parse_scenario
 from inturn.clock import ManualClock
@@ -229,8 +230,8 @@ def test_a_replay_charges_large_files_as_the_queue_did() -> None:
 
 
 def asked(store: Path, policy: Policy, since: int = 0, most: int = 1_000) -> tuple[int, Sequence[dict[str, object]]]:
-    line = json.dumps({"store": str(store), "policy": policy.to_dict(), "since": since, "most": most})
-    command = [sys.executable, "-m", "inturn.analysis.job_process"]
+    line = json.dumps({"kind": "policy", "store": str(store), "policy": policy.to_dict(), "since": since, "most": most})
+    command = [sys.executable, "-m", "inturn.http.simulation_jobs"]
     done = subprocess.run(command, input=line + "\n", capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 

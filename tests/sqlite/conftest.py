@@ -61,10 +61,41 @@ def sound() -> Callable[[Store, Path], None]:
 
 
 @pytest.fixture
-def schema_9() -> str:
+def schema_10() -> str:
+    """Bring a file back to schema 10, which knew no groups, history, pauses of workers or index."""
+    (deadline,) = re.findall(r"CREATE VIEW deadline .*?;", MIGRATIONS[9].sql, re.DOTALL)
+    (document_view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[8].sql, re.DOTALL)
+    return f"""
+        DROP TABLE search_term;
+        DROP TABLE search_chunk;
+        DROP TABLE search_progress;
+        ALTER TABLE worker DROP COLUMN version;
+        ALTER TABLE worker DROP COLUMN started_at;
+        ALTER TABLE worker DROP COLUMN paused_by;
+        ALTER TABLE worker DROP COLUMN paused_why;
+        ALTER TABLE worker DROP COLUMN paused_at;
+        ALTER TABLE queue_state DROP COLUMN forecasts;
+        DROP TABLE history;
+        DROP TABLE history_cursor;
+        DROP VIEW deadlines;
+        DROP VIEW deadline;
+        {deadline}
+        DROP VIEW document_view;
+        DROP INDEX document_grouped;
+        DROP TABLE lane_group;
+        DROP TABLE customer_group;
+        ALTER TABLE lane DROP COLUMN group_turn;
+        ALTER TABLE document DROP COLUMN group_name;
+        {document_view}
+        PRAGMA user_version = 10;
+    """
+
+
+@pytest.fixture
+def schema_9(schema_10: str) -> str:
     """Bring a file back to schema 9, in which lanes were charged costs alone."""
     (view,) = re.findall(r"CREATE VIEW next_due.*?;", MIGRATIONS[4].sql, re.DOTALL)
-    return f"""
+    after = f"""
         DROP INDEX attempt_ended;
         DROP TABLE customer_work;
         DROP VIEW deadline;
@@ -78,6 +109,7 @@ def schema_9() -> str:
         UPDATE policy SET settings = json_remove(settings, '$.charge', '$.max_share', '$.share_idle_after');
         PRAGMA user_version = 9;
     """  # noqa: S608 - a view of ours
+    return schema_10 + after
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from inturn.stores import migrate
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore, schema
 from inturn.stores.sqlite.queries import SqliteQueries
+from sqlite_file import direct
 
 ANNA = Operator("anna", "a test")
 START = seconds(1_700_000_000)
@@ -35,8 +36,9 @@ OLD_STATEMENTS = [
     "SELECT * FROM whole WHERE id = 'x'",
     "SELECT policy, ordered, scheduler_state, fence, paused_by, next_due.start_by FROM queue_state, next_due",
     "SELECT 1 FROM queue_state WHERE EXISTS (SELECT 1 FROM next_due WHERE 5 >= min(start_by, lease, due, rate))",
+    "SELECT policy, ordered, scheduler_state, fence, paused_by, deadline.start_by FROM queue_state, deadline",
 ]
-"""The first statements of claims, submits and reads with schemas 5 to 8, and of claims with schema 9."""
+"""The first statements of claims, submits and reads with schemas 5 to 8, and of claims with schemas 9 and 10."""
 
 
 @pytest.fixture
@@ -143,7 +145,8 @@ def test_claim_sees_a_write_of_the_same_commit(store: SqliteStore) -> None:
         lambda: store._queries.execute("pause", by="anna", why="a test"),
         lambda: store._ack_and_claim((), request, START),
     ]
-    assert store._writer.run_all(works)[1] == ((), ())
+    _, (statuses, make_claims) = store._writer.run_all(works)  # type: ignore[misc]
+    assert (statuses, make_claims()) == ((), ())
 
 
 @pytest.mark.parametrize("limit", [1, 2])
@@ -245,11 +248,13 @@ def test_prune_deletes_the_oldest_first_however_they_ended(store: SqliteStore, c
 
 
 def test_claim_that_would_start_what_does_not_wait_is_not_committed(store: SqliteStore) -> None:
-    store._queries.connection.execute("UPDATE document SET state = 'cancelled' WHERE seq = 1")
+    with direct(store.path) as connection:
+        connection.execute("UPDATE document SET state = 'cancelled' WHERE seq = 1")
     with pytest.raises(AssertionError, match="of 3 documents that head their lanes only 2 wait"):
         store.claim(ClaimRequest("worker", 3, 1_000_000))
     assert store.counts(DocumentFilter()).states == {"cancelled": 1, "waiting": 19}
-    store._queries.connection.execute("UPDATE document SET state = 'waiting'")
+    with direct(store.path) as connection:
+        connection.execute("UPDATE document SET state = 'waiting'")
     assert [claim.document.seq for claim in store.claim(ClaimRequest("worker", 2, 1_000_000))] == [1, 11]
 
 
@@ -261,7 +266,8 @@ def test_file_of_schema_4_goes_on_and_ended_documents_are_pruned(
 ) -> None:
     Queue(store).finish(one_by_one(store, 3)[-1])
     store.recount(repair=False)
-    store._queries.connection.execute(before_clock)
+    with direct(store.path) as connection:
+        connection.execute(before_clock)
     store.close()
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:4])

@@ -33,7 +33,6 @@ def test_many_customers_take_turns_as_in_memory(
     monkeypatch.setattr(claim_window, "MORE_LANES", more_lanes)
     chance, clock = random.Random(seed), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
-    stores[1]._queries.connection.execute("PRAGMA synchronous = OFF")
     policy = Policy(PriorityPolicy(HOUR, (-1, -2, -4)), TurnPolicy(order, seconds(2), 3))
     for store in stores:
         store.set_policy(policy, ANNA)
@@ -67,7 +66,6 @@ def test_oldest_heads_are_found_whatever_their_turns(tmp_path: Path) -> None:
     """They came at times in another order than that of their turns, and a claim reads few lanes at once."""
     chance, clock = random.Random(7), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
-    stores[1]._queries.connection.execute("PRAGMA synchronous = OFF")
     times = [chance.randrange(1_000_000) for _ in range(300)]
     for store in stores:
         store.set_policy(Policy(PriorityPolicy(HOUR, (-5,)), TurnPolicy(Order.FAIR, seconds(2), 2)), ANNA)

@@ -19,16 +19,10 @@ from requeue_walk import RandomWalk, check_nothing_lost, make_unclaimed_changes
 from sqlite_file import direct
 
 
-def opened(path: Path, clock: ManualClock) -> SqliteStore:
-    store = SqliteStore(path, clock)
-    store._queries.connection.execute("PRAGMA synchronous = OFF")
-    return store
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_documents_that_come_back_or_leave_keep_the_order_of_memory(tmp_path: Path, seed: int) -> None:
     clock = ManualClock(seconds(1_700_000_000))
-    RandomWalk([opened(tmp_path / "queue.db", clock) for _ in range(1 + seed % 2)], clock, seed).run(250)
+    RandomWalk([SqliteStore(tmp_path / "queue.db", clock) for _ in range(1 + seed % 2)], clock, seed).run(250)
 
 
 def steps(store: SqliteStore, work: Callable[[], object]) -> int:
@@ -47,7 +41,7 @@ def steps(store: SqliteStore, work: Callable[[], object]) -> int:
 def test_claim_of_a_requeued_document_scans_none_that_ended_meanwhile(tmp_path: Path) -> None:
     def steps_with(ended: int) -> int:
         clock = ManualClock(seconds(1_700_000_000))
-        store = opened(tmp_path / f"{ended}.db", clock)
+        store = SqliteStore(tmp_path / f"{ended}.db", clock)
         queue = Queue(store)
         queue.submit("acme", [NewDocument("x")] * (ended + 30))
         queue.claim("worker", 21)  # from here on all are of one lane
@@ -81,11 +75,12 @@ def test_file_from_before_scan_positions_goes_on(
 
 
 def test_recount_corrects_a_scan_position_that_has_run_ahead(tmp_path: Path) -> None:
-    store = opened(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
+    store = SqliteStore(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 3)
     queue.claim("worker", 1)
-    store._queries.connection.execute("UPDATE lane SET scan_from = scan_from + 2")
+    with direct(store.path) as connection:
+        connection.execute("UPDATE lane SET scan_from = scan_from + 2")
     assert [discrepancy.what for discrepancy in store.recount(repair=True)] == ["found in level 1"]
     assert store.recount(repair=False) == ()
     assert len(queue.claim("worker", 5)) == 2
@@ -103,12 +98,13 @@ def test_scan_position_before_the_head_is_kept() -> None:
 
 def test_claim_skips_a_requeued_row_whose_document_does_not_wait(tmp_path: Path) -> None:
     """As a process leaves it that was at work before the file was migrated, and cancels something since."""
-    store = opened(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
+    store = SqliteStore(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
     queue = Queue(store)
     gone, waits = (receipt.id for receipt in queue.submit("acme", [NewDocument("x")] * 2))
     queue.cancel(gone, Operator("anna", "a test"))
     ghost = "INSERT INTO requeued SELECT customer, lane, seq, ready_at, cost FROM document WHERE state = 'cancelled'"
-    store._queries.connection.execute(ghost)
+    with direct(store.path) as connection:
+        connection.execute(ghost)
     assert [claim.document.id for claim in queue.claim("worker", 5)] == [waits]
     assert [
         (discrepancy.what, discrepancy.kept, discrepancy.counted) for discrepancy in store.recount(repair=True)
@@ -119,11 +115,12 @@ def test_claim_skips_a_requeued_row_whose_document_does_not_wait(tmp_path: Path)
 
 def test_lane_emptied_by_a_process_from_before_scan_positions_is_empty(tmp_path: Path) -> None:
     """It does not say how many documents went."""
-    store = opened(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
+    store = SqliteStore(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 2)
     queue.purge("acme", Operator("anna", "a test"))
-    store._queries.connection.execute("UPDATE lane_log SET n = NULL WHERE kind = 'emptied'")
+    with direct(store.path) as connection:
+        connection.execute("UPDATE lane_log SET n = NULL WHERE kind = 'emptied'")
     queue.submit("acme", [NewDocument("y")])
     assert [claim.document.spec.name for claim in queue.claim("worker", 5)] == ["y"]
     assert store.recount(repair=False) == ()

@@ -249,7 +249,6 @@ def test_the_log_stays_bounded_while_readers_come_and_go(
 ) -> None:
     monkeypatch.setattr(connection, "WAL_CHECKPOINT_PAGES", 500)
     store = SqliteStore(path)
-    store._queries.connection.execute("PRAGMA synchronous = OFF")
     log, largest = path.with_name("queue.db-wal"), 0
     for n in range(3_000):
         if n % 3 == 2:

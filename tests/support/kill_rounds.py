@@ -1,5 +1,6 @@
 """Eight processes that claim and finish while some of them are killed: nothing is lost, nothing is given twice."""
 
+import os
 import random
 import time
 from collections import Counter
@@ -9,16 +10,16 @@ from typing import Any
 from inturn.ids import RandomIds
 from inturn.model import DocumentState, NewDocument
 from inturn.store import DocumentFilter, EventKind, Store, Submission
-from waiting import wait_until
+from waiting import TIMEOUT_SECONDS, wait_until
 
 CLAIMERS = 8
-KILLS = 10
+KILLS = 500 if os.environ.get("INTURN_SOAK") == "1" else 10
 CUSTOMERS = ("acme", "böhm", "cruz", "dąb", "east")
 DOCUMENTS_A_ROUND = 40
 
 
 def run_kill_rounds(store: Store, start_claimer: Callable[[str, int], Any], seed: int = 1) -> None:
-    """Submit, kill a claimer at a random moment and start another, ten times; then all documents must end.
+    """Submit, kill a claimer at a random moment and start another, again and again; then all documents must end.
 
     `start_claimer` starts a process that claims for a worker of this name, so many documents at once.
     """
@@ -35,7 +36,7 @@ def run_kill_rounds(store: Store, start_claimer: Callable[[str, int], Any], seed
         reports += claimers[killed].kill()
         claimers[killed] = start_claimer(f"worker {CLAIMERS + number}", 1 + 3 * (number % 2))
     total = KILLS * DOCUMENTS_A_ROUND
-    wait_until(lambda: store.counts(DocumentFilter()).states == {DocumentState.DONE: total})
+    wait_until(lambda: store.counts(DocumentFilter()).states == {DocumentState.DONE: total}, TIMEOUT_SECONDS + KILLS)
     for claimer in claimers:
         reports += claimer.kill()
     _check_reports([report for report in reports if report != "ready"], total)

@@ -3,7 +3,8 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from inturn.policy.scheduler import Charge, Head, Lane, Scheduler, TurnPolicy, cost_charge
+from inturn.policy.scheduler import Head, Lane, Scheduler, cost_charge
+from inturn.policy.turn_policy import Charge, TurnPolicy
 
 BY_COST = TurnPolicy(charge=Charge.COST, max_share=1.0)
 """The order by documents: every dispatch is charged its cost, and nothing is corrected."""

@@ -9,6 +9,7 @@ import functools
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -55,11 +56,23 @@ class RemoteStore:
         self._clock = clock
         process.call("open", clock.now(), (url,), {})
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
+        if name == "history":
+            return RemoteHistory(self._call)
         return functools.partial(self._call, name)
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self._process.call(name, self._clock.now(), args, kwargs)
+
+
+class RemoteHistory:
+    """The history of a store that a child process holds open."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call = call
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return functools.partial(self._call, f"history.{name}")
 
 
 class StoreProcess:
@@ -111,7 +124,7 @@ def _serve(pipe: Connection) -> None:
             if name == "open":
                 store, answer = open_store(*args, clock), None
             else:
-                answer = getattr(store, name)(*args, **kwargs)
+                answer = attrgetter(name)(store)(*args, **kwargs)
         except InturnError as refused:
             pipe.send((True, refused))
         except Exception as error:  # noqa: BLE001 - the test fails of it, with the child's words

@@ -1,22 +1,28 @@
 // Runs in the page under test and returns its layout and text problems. `texts` are those of the page's language,
 // `english` those of the source.
+/** @typedef {{ left: number, right: number, top: number, bottom: number }} Rect */
+/** @typedef {Record<string, string | Record<string, string>>} Texts */
+
+/** @param {{ texts: Texts, english: Texts }} arg */
 ({ texts, english }) => {
+  /** @type {string[]} */
   const problems = [];
   const SCROLLERS = ".table-box, .chips, [role=region][tabindex], textarea, pre[tabindex], .side, dialog, html, body";
-  const flat = (entries) => new Set(Object.values(entries).flatMap((entry) => (typeof entry === "string" ? [entry] : Object.values(entry))));
+  const flat = (/** @type {Texts} */ entries) => new Set(Object.values(entries).flatMap((entry) => (typeof entry === "string" ? [entry] : Object.values(entry))));
   const own = flat(texts);
   const foreign = new Set([...flat(english)].filter((entry) => !own.has(entry) && /[a-z]{3}/.test(entry)));
 
-  const isSeen = (node) => node.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true });
-  const isForReaders = (node) => {
-    for (let element = node; element !== null; element = element.parentElement) if (getComputedStyle(element).clipPath === "inset(50%)") return true;
+  const isSeen = (/** @type {Element} */ node) => node.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true });
+  const isForReaders = (/** @type {Element} */ node) => {
+    for (let element = /** @type {Element | null} */ (node); element !== null; element = element.parentElement) if (getComputedStyle(element).clipPath === "inset(50%)") return true;
     return false;
   };
-  const describe = (node) => {
-    const parent = node.nodeType === 3 ? node.parentElement : node;
-    return `${parent.tagName.toLowerCase()}${parent.className.baseVal ?? (parent.className && `.${String(parent.className).split(" ")[0]}`)}`;
+  const describe = (/** @type {Node | null} */ node) => {
+    const parent = node instanceof Element ? node : node?.parentElement;
+    const name = parent?.getAttribute("class")?.split(" ")[0];
+    return `${parent?.tagName.toLowerCase()}${name ? `.${name}` : ""}`;
   };
-  const short = (text) => JSON.stringify(text.trim().slice(0, 40));
+  const short = (/** @type {string} */ text) => JSON.stringify(text.trim().slice(0, 40));
 
   // -- the page as a whole
   const root = document.documentElement;
@@ -30,16 +36,18 @@
     if ((flow === "auto" || flow === "scroll") && element.scrollWidth > element.clientWidth + 1 && !element.matches(SCROLLERS)) problems.push(`${describe(element)} scrolls sideways`);
   }
   for (const animation of document.getAnimations()) {
-    const { duration } = animation.effect.getTiming();
-    if (animation.playState === "running" && duration > 50) problems.push(`${describe(animation.effect.target)} moves, though motion is to be reduced`);
+    const effect = /** @type {KeyframeEffect} */ (animation.effect);
+    if (animation.playState === "running" && Number(effect.getTiming().duration) > 50) problems.push(`${describe(effect.target)} moves, though motion is to be reduced`);
   }
 
   // -- every text
+  /** @type {{ node: Text, rect: Rect }[]} */
   const runs = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+  for (let next = walker.nextNode(); next !== null; next = walker.nextNode()) {
+    const node = /** @type {Text} */ (next);
     const parent = node.parentElement;
-    if (!node.data.trim() || parent.closest("option, script, style, noscript, title, textarea") || !isSeen(parent)) continue;
+    if (parent === null || !node.data.trim() || parent.closest("option, script, style, noscript, title, textarea") || !isSeen(parent)) continue;
     checkText(node.data, describe(node));
     if (isForReaders(parent)) continue;
     const range = document.createRange();
@@ -47,16 +55,25 @@
     for (const rect of range.getClientRects()) if (rect.width > 1 && rect.height > 1) runs.push({ node, rect: clipped(node, rect) });
   }
   for (const element of document.querySelectorAll("[aria-label], [title], [placeholder]")) {
-    for (const name of ["aria-label", "title", "placeholder"]) if (element.hasAttribute(name)) checkText(element.getAttribute(name), `${describe(element)} ${name}`);
+    for (const name of ["aria-label", "title", "placeholder"]) if (element.hasAttribute(name)) checkText(element.getAttribute(name) ?? "", `${describe(element)} ${name}`);
   }
 
+  /**
+   * @param {string} text
+   * @param {string} where
+   */
   function checkText(text, where) {
     if (/\{\w+\}|\bundefined\b|\bNaN\b|\[object |^null$|Infinity/.test(text)) problems.push(`${where} says ${short(text)}`);
     if (/^[a-z]+\.[a-z_]+$/.test(text.trim()) && !/\.(pdf|txt|db|example|local)$/.test(text.trim())) problems.push(`${where} shows a key: ${short(text)}`);
     if (foreign.has(text.trim())) problems.push(`${where} is not translated: ${short(text)}`);
   }
 
-  // The visible part of a text inside the boxes that clip it. Cut texts are problems, but for names with an ellipsis.
+  /**
+   * The visible part of a text inside the boxes that clip it. Cut texts are problems, but for names with an ellipsis.
+   * @param {Text} node
+   * @param {Rect} rect
+   * @returns {Rect}
+   */
   function clipped(node, rect) {
     let { left, right, top, bottom } = rect;
     for (let box = node.parentElement; box !== null && box !== document.body; box = box.parentElement) {
@@ -78,12 +95,12 @@
   }
 
   // -- selects and fields: the chosen option or the placeholder must fit
-  const pen = document.createElement("canvas").getContext("2d");
-  for (const element of document.querySelectorAll("select, input[placeholder]")) {
+  const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+  for (const element of /** @type {NodeListOf<HTMLSelectElement | HTMLInputElement>} */ (document.querySelectorAll("select, input[placeholder]"))) {
     if (!isSeen(element)) continue;
     const style = getComputedStyle(element);
     pen.font = style.font;
-    const text = element.tagName === "SELECT" ? (element.selectedOptions[0]?.text ?? "") : element.placeholder;
+    const text = element instanceof HTMLSelectElement ? (element.selectedOptions[0]?.text ?? "") : element.placeholder;
     const room = element.clientWidth - parseFloat(style.paddingLeft) - (element.tagName === "SELECT" ? 18 : parseFloat(style.paddingRight));
     if (pen.measureText(text).width > room + 1) problems.push(`${describe(element)} has no room for ${short(text)}`);
   }
@@ -104,9 +121,13 @@
     }
   }
 
-  /** Whether one of two texts is fixed or sticky, and so above the other on purpose. */
+  /**
+   * Whether one of two texts is fixed or sticky, and so above the other on purpose.
+   * @param {Text} one
+   * @param {Text} other
+   */
   function isAbove(one, other) {
-    const layer = (node) => {
+    const layer = (/** @type {Text} */ node) => {
       for (let element = node.parentElement; element !== null; element = element.parentElement) if (["fixed", "sticky"].includes(getComputedStyle(element).position)) return element;
       return null;
     };

@@ -22,13 +22,13 @@ MEAN_WORK_SECONDS = 4.0
 """Seconds of work, on average, of a lognormal document."""
 
 
-def arrivals(random: Random, length: float) -> Iterator[tuple[float, str, int]]:
-    """Second, customer and number of documents of each submission."""
-    for number in range(120):
+def arrivals(random: Random, length: float, quiet: int) -> Iterator[tuple[float, str, int]]:
+    """Second, customer and number of documents of each submission; for twelve quiet customers there is a busy one."""
+    for number in range(quiet):
         at = 0.0
         while (at := at + random.expovariate(3 / length)) < length:
             yield at, f"quiet {number:03}", random.randint(1, 3)
-    for number in range(10):
+    for number in range(quiet // 12):
         at = 0.0
         while (at := at + random.expovariate(14 / length)) < length:
             yield at, f"busy {number}", random.randint(1, 10)
@@ -44,20 +44,21 @@ def record(
     length: float = 7_200.0,
     seed: int = 1,
     *,
+    quiet: int = 120,
     policy: Policy | None = None,
     work_factors: Mapping[str, float] | None = None,
 ) -> None:
-    """Let `length` seconds of work happen in a store, and go on until all of it is done.
+    """Let `length` seconds of work of so many quiet customers happen in a store, and go on until all of it is done.
 
     `work_factors` says whose documents take so many times as long as others.
     """
-    day = _Day(store, length, seed, policy or Policy())
+    day = _Day(store, length, seed, quiet, policy or Policy())
     day.work_factors = work_factors or {}
     day.play()
 
 
 class _Day:
-    def __init__(self, store: Store, length: float, seed: int, policy: Policy) -> None:
+    def __init__(self, store: Store, length: float, seed: int, quiet: int, policy: Policy) -> None:
         self._random, self._length, self._first_policy = Random(seed), length, policy
         self.work_factors: Mapping[str, float] = {}
         self._reported_at = 0
@@ -67,7 +68,7 @@ class _Day:
         self._idle: set[int] = set(range(WORKERS))
         self._away: set[int] = set()
         self._woken: set[int] = set()
-        for at, customer, n in arrivals(self._random, length):
+        for at, customer, n in arrivals(self._random, length, quiet):
             self._schedule(START_TIME + seconds(at), "submit", (customer, n))
         self._schedule(START_TIME + seconds(length * 0.3), "leave", 5)
         self._schedule(START_TIME + seconds(length * 0.45), "return", 5)

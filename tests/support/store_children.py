@@ -11,8 +11,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -28,6 +30,7 @@ class Child:
         self._errors = tempfile.NamedTemporaryFile()  # noqa: SIM115 - closed with the child
         stdin, self._stdin = multiprocessing.Pipe(duplex=False)
         self._stdout, stdout = multiprocessing.Pipe(duplex=False)
+        environment = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ} | environment
         self._process = _fork_server().Process(
             target=_run, args=((stdin, stdout), self._errors.name, environment, module, function, args), daemon=True
         )
@@ -108,6 +111,14 @@ def children_of(module: str) -> Iterator[Callable[..., Child]]:
 def _fork_server() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(MODULES))
+    # It finds the modules by its environment alone, and says nothing about those that it does not find.
+    given = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), given]))
+    try:
+        forkserver.ensure_running()
+    finally:
+        del os.environ["PYTHONPATH"]
+        os.environ.update({} if given is None else {"PYTHONPATH": given})
     return context
 
 
@@ -120,6 +131,8 @@ def _run(
     args: tuple[str, ...],
 ) -> None:
     """In the child: take over streams and environment, then call the function."""
+    assert module in sys.modules, f"the fork server has not loaded {module}"
+    os.environ.pop("PYTHONPATH", None)
     os.environ.update(environment)
     tempfile.tempdir = None  # TMPDIR may be another
     with open(errors, "wb") as stderr:  # noqa: PTH123 - a name, not a path

@@ -11,7 +11,7 @@ class Proxy:
     """Listens on a port of its own and passes everything on to one server, while it feels like it."""
 
     def __init__(self, port: int) -> None:
-        self._target_port = port
+        self.target_port = port
         self._flowing = threading.Event()
         self._flowing.set()
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class Proxy:
                 client, _ = self._listener.accept()
                 with self._lock:
                     self._sockets.append(client)
-                server = socket.create_connection(("127.0.0.1", self._target_port))
+                server = socket.create_connection(("127.0.0.1", self.target_port))
                 with self._lock:
                     self._sockets.append(server)
                 for one, other in ((client, server), (server, client)):

@@ -33,8 +33,9 @@ def contract_tests() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def test_guarantees_are_read_from_the_store_protocol() -> None:
-    numbers = {*(f"A{number}" for number in range(4)), *(f"S{number}" for number in range(1, 56))}
-    assert set(guarantees()) == numbers
+    last = max(int(number[1:]) for number in guarantees() if number.startswith("S"))
+    assert last >= 56
+    assert set(guarantees()) == {*(f"A{n}" for n in range(4)), *(f"S{n}" for n in range(1, last + 1))}
     assert guarantees()["S2"] == "check: Creates no lane and no document."
     assert guarantees()["S30"] == "recount: They always agree."
     assert guarantees()["A3"].startswith("every method: Every state change of a document is listed")

@@ -73,13 +73,12 @@ def test_a_processor_gets_the_document_and_its_result_is_recorded(harness: Worke
     assert harness.states() == {"done": 2}
 
 
-@pytest.mark.parametrize(
-    "value", [None, True, 0, -1.5, "é\n", [], {}, [{"a": [1, 2.0, None]}, "x"], "\x01" * 100], ids=repr
-)
-def test_any_json_is_a_result(harness: WorkerHarness, value: Any) -> None:
-    id_ = harness.submit("value", value=value)
+def test_any_json_is_a_result(harness: WorkerHarness) -> None:
+    values: list[Any] = [None, True, 0, -1.5, "é\n", [], {}, [{"a": [1, 2.0, None]}, "x"], "\x01" * 100]
+    ids = [harness.submit("value", value=value) for value in values]
     harness.run_until_empty()
-    assert (harness.state(id_), harness.queue.result(id_)) == (DONE, value)
+    assert {harness.state(id_) for id_ in ids} == {DONE}
+    assert [harness.queue.result(id_) for id_ in ids] == values
 
 
 def test_files_of_a_result_are_kept_in_the_blobs(harness: WorkerHarness, marker_dir: Path) -> None:
@@ -102,29 +101,32 @@ def test_files_of_a_result_are_kept_from_inside_the_box(harness: WorkerHarness) 
     assert harness.queue.result(id_) == [sha256(content)] * 3
 
 
-@pytest.mark.parametrize(("text", "times"), [("x", 262_142), ("x", 262_143), ("é", 200_000), ("x", 5_000_000)])
-def test_a_large_result_is_kept_in_the_blobs_and_read_back(harness: WorkerHarness, text: str, times: int) -> None:
-    id_ = harness.submit("repeat", text=text, times=times)
+def test_a_large_result_is_kept_in_the_blobs_and_read_back(harness: WorkerHarness) -> None:
+    sizes = [("x", 262_142), ("x", 262_143), ("é", 200_000), ("x", 5_000_000)]
+    ids = [harness.submit("repeat", text=text, times=times) for text, times in sizes]
     harness.run_until_empty()
-    assert harness.state(id_) is DONE
-    assert read_result(harness.queue, harness.blobs, id_) == text * times
-    fits = len(json.dumps(text * times, ensure_ascii=False).encode()) <= 256 * 1024
-    assert [file.name for file in harness.queue.files(id_)] == ([] if fits else [RESULT_FILE])
+    for id_, (text, times) in zip(ids, sizes, strict=True):
+        assert harness.state(id_) is DONE
+        assert read_result(harness.queue, harness.blobs, id_) == text * times
+        fits = len(json.dumps(text * times, ensure_ascii=False).encode()) <= 256 * 1024
+        assert [file.name for file in harness.queue.files(id_)] == ([] if fits else [RESULT_FILE])
 
 
-@pytest.mark.parametrize("kind", ["set", "nan", "bytes", "decimal"])
-def test_a_result_that_is_no_json_fails_with_words(harness: WorkerHarness, kind: str) -> None:
-    id_ = harness.submit("no_json", kind=kind, max_attempts=2)
-    assert harness.run_until_empty() == OutcomeCounts(retried=1, failed=1)
-    assert "a result is JSON" in (harness.queue.document(id_).error or "")
+def test_a_result_that_is_no_json_fails_with_words(harness: WorkerHarness) -> None:
+    ids = [harness.submit("no_json", kind=kind, max_attempts=2) for kind in ("set", "nan", "bytes", "decimal")]
+    assert harness.run_until_empty() == OutcomeCounts(retried=4, failed=4)
+    for id_ in ids:
+        assert "a result is JSON" in (harness.queue.document(id_).error or "")
 
 
-@pytest.mark.parametrize("kind", ["missing", "text", "control", "empty name", "result.json"])
-def test_files_that_cannot_be_kept_fail_the_document_alone(harness: WorkerHarness, kind: str) -> None:
-    id_, good = harness.submit("bad_files", kind=kind, max_attempts=1), harness.submit("echo", "other")
+def test_files_that_cannot_be_kept_fail_the_document_alone(harness: WorkerHarness) -> None:
+    kinds = ("missing", "text", "control", "empty name", "result.json")
+    bad = [harness.submit("bad_files", kind=kind, max_attempts=1) for kind in kinds]
+    good = harness.submit_many(len(kinds), "echo", "other")
     harness.run_until_empty()
-    assert (harness.state(id_), harness.state(good)) == (FAILED, DONE)
-    assert harness.queue.document(id_).error
+    for id_ in bad:
+        assert (harness.state(id_), bool(harness.queue.document(id_).error)) == (FAILED, True)
+    assert {harness.state(id_) for id_ in good} == {DONE}
 
 
 # -- failures -------------------------------------------------------------------------------------------------------
@@ -505,3 +507,22 @@ def test_nothing_is_left_when_a_worker_has_ended(
     assert harness.run_until_empty(timeout=SECOND) == OutcomeCounts(done=20, failed=1)
     assert [item for item in children_of(ours) if item not in already] == []
     assert {path.name for path in set(tmp_path.iterdir()) - before if not path.name.startswith("begun")} == set()
+
+
+# -- a paused worker ------------------------------------------------------------------------------------------------
+
+
+def test_a_paused_worker_finishes_what_it_has_and_goes_on_when_resumed(
+    harness: WorkerHarness, marker_dir: Path
+) -> None:
+    running = harness.submit("wait", place=str(marker_dir), sign="release")
+    worker = harness.start_worker("processors:act", name="w1", slots=2)
+    eventually(lambda: any(marker_dir.glob("begun-*")) and harness.queue.workers())
+    harness.queue.pause_worker("w1", TEST_OPERATOR)
+    later = harness.submit("value", value=1)
+    (marker_dir / "release").touch()
+    eventually(lambda: harness.state(running) is DONE)
+    assert harness.state(later) is DocumentState.WAITING
+    harness.queue.resume_worker("w1", TEST_OPERATOR)
+    eventually(lambda: harness.state(later) is DONE)
+    assert worker.stop() == OutcomeCounts(done=2)

@@ -27,9 +27,10 @@ from worker_harness import (
 )
 
 Start = Callable[..., ScriptProcess]
-KILLS = 75
-DOCUMENTS = 1_900
-PAUSES = 10
+SOAK = os.environ.get("INTURN_SOAK") == "1"
+KILLS = 75 if SOAK else 40
+DOCUMENTS = 1_900 if SOAK else 1_000
+PAUSES = 10 if SOAK else 3
 ROLES = ("work", "work", "submit", "tidy")
 LEASE = SECOND
 
@@ -121,7 +122,7 @@ def test_g1_g4_workers_submitters_and_upkeep_killed_at_any_moment_lose_nothing(
     is_sound(harness)
     assert killed.total() >= KILLS
     assert len(present) >= DOCUMENTS
-    assert min(killed[role] for role in ROLES) >= 5
+    assert min(killed[role] for role in ROLES) >= KILLS // 15
 
 
 def _bytes_of(path: Path) -> bytes:

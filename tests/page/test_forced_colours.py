@@ -1,0 +1,86 @@
+"""In forced colours (Windows high contrast) no bar, dot, badge or mark of the page vanishes."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from http_server import ServerProcess
+from page_checks import PAGES, axe_violations, problems, wait_until_ready
+
+Visit = Callable[..., Page]
+VANISHED = """() => {
+  const style = (node, pseudo) => getComputedStyle(node, pseudo);
+  const isClear = (colour) => /, 0\\)$|transparent/.test(colour);
+  const ground = (node) => {
+    for (let box = node; box !== null; box = box.parentElement) {
+      const colour = style(box).backgroundColor;
+      if (!isClear(colour)) return colour;
+    }
+    return null;
+  };
+  const hasEdge = (own) => ["Top", "Left", "Bottom", "Right"].some((side) => parseFloat(own[`border${side}Width`]) > 0)
+    || (own.outlineStyle !== "none" && parseFloat(own.outlineWidth) > 0);
+  const lost = [];
+  for (const node of document.querySelectorAll("main *")) {
+    if (node instanceof SVGElement || !node.checkVisibility()) continue;
+    if (node.closest("button, input, select, textarea")) continue;
+    for (const pseudo of [null, "::before"]) {
+      const own = style(node, pseudo);
+      if (pseudo === null ? node.childNodes.length > 0 : own.content !== '""') continue;
+      const [width, height] = pseudo === null
+        ? [node.getBoundingClientRect().width, node.getBoundingClientRect().height]
+        : [parseFloat(own.width), parseFloat(own.height)];
+      if (!(width > 2 && height > 2) || isClear(own.backgroundColor) || hasEdge(own)) continue;
+      const behind = ground(pseudo === null ? node.parentElement : node);
+      if (own.backgroundColor === behind) lost.push(`${node.tagName}.${node.className}${pseudo ?? ""}`);
+    }
+  }
+  for (const badge of document.querySelectorAll("main .badge")) if (!hasEdge(style(badge))) lost.push(badge.className);
+  return [...new Set(lost)];
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_mark_vanishes_in_forced_colours(shared: ServerProcess, visit: Visit, theme: str) -> None:
+    with shared.client() as client:
+        (document,) = client.get("/v1/documents", params={"state": "running", "limit": 1}).json()["documents"]
+    page = visit("about:blank", theme=theme, width="phone" if theme == "dark" else "wide")
+    page.emulate_media(forced_colors="active")
+    result = []
+    for name, path in PAGES.items():
+        page.goto(shared.url + path.format(id=document["id"]))
+        wait_until_ready(page, name)
+        assert page.evaluate("matchMedia('(forced-colors: active)').matches")
+        lost = [*page.evaluate(VANISHED), *problems(page, "en"), *axe_violations(page)]
+        result += [f"{name}: {problem}" for problem in lost]
+    assert result == []
+
+
+def test_the_page_that_is_shown_and_what_is_chosen_are_marked_in_forced_colours(
+    shared: ServerProcess, visit: Visit
+) -> None:
+    page = visit("about:blank")
+    page.emulate_media(forced_colors="active")
+    page.goto(f"{shared.url}/settings")
+    here = page.get_by_role("navigation").get_by_role("link", name="Settings")
+    there = page.get_by_role("navigation").get_by_role("link", name="Customers")
+    edge = "(node) => getComputedStyle(node).borderInlineStartWidth"
+    expect(here).to_have_attribute("aria-current", "page")
+    assert here.evaluate(edge) == "4px"
+    assert there.evaluate(edge) == "0px"
+    colours = {
+        page.evaluate(
+            "(name) => { const node = document.createElement('i'); node.className = name; document.body.append(node);"
+            " const own = getComputedStyle(node);"
+            " return own.getPropertyValue('--series') + own.getPropertyValue('--dash'); }",
+            name,
+        )
+        for name in ("series-p50", "series-p95", "series-p99")
+    }
+    assert len(colours) == 3
+    primary = page.get_by_role("button", name=re.compile("Pause queue")).first
+    primary.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert axe_violations(page) == []
