@@ -19,6 +19,7 @@ stamp = .venv/.$(1)-$(shell sha256sum requirements/$(1).txt | cut -c1-16)
 RUN := $(call stamp,run)
 TEST := $(call stamp,test)
 BENCH := $(call stamp,bench)
+PAGE := .venv/.page-$(shell cat package-lock.json requirements/node.txt | sha256sum | cut -c1-16)
 
 LOCKING := --generate-hashes --no-emit-index-url --no-header --no-annotate $(ARGS)
 
@@ -32,11 +33,13 @@ help: ## List the targets
 demo: $(RUN) ## Process real documents of six customers, one of them a flood, on SQLite with two workers
 	@PYTHONPATH=src:examples $(VENV)/python -m demo --chart demo/waits.svg $(ARGS)
 
-test: $(TEST) ## Lint, then run the tests (ARGS='-k turns' for some)
-	@# The tests are compiled while lint runs; in a new clone, each of the four processes would compile them again.
-	@$(VENV)/python -m pytest --collect-only -qq >/dev/null 2>&1 & $(MAKE) --no-print-directory lint && wait
-	@echo 'test: pytest'
-	@$(IN_MEMORY) $(PYTEST) $(ARGS)
+test: $(TEST) ## Lint, and beside it run the tests (ARGS='-k turns' for some)
+	@# The tests are compiled first; in a new clone, each of the four processes would compile them again.
+	@echo 'test: lint and pytest'
+	@log=$$(mktemp); { $(MAKE) --no-print-directory lint >$$log 2>&1; status=$$?; cat $$log; exit $$status; } & lint=$$!; \
+	$(VENV)/python -m pytest --collect-only -qq >/dev/null 2>&1; \
+	$(IN_MEMORY) $(PYTEST) $(ARGS); tests=$$?; \
+	wait $$lint; checks=$$?; rm -f $$log; [ $$checks -eq 0 ] || echo 'test: lint failed, see above'; exit $$((tests | checks))
 
 test-fast: $(TEST) ## Lint, and beside it run what needs no server, browser or process
 	@echo 'test-fast: lint and pytest'
@@ -47,13 +50,11 @@ test-fast: $(TEST) ## Lint, and beside it run what needs no server, browser or p
 cover: $(TEST) ## Run the tests with branch coverage, which takes half as long again
 	@$(IN_MEMORY) $(PYTEST) --cov --cov-report=term $(ARGS)
 
-lint: $(TEST) ## Check format, lint rules, words, types and the direction of imports
-	@echo 'lint: ruff, vocabulary, mypy, import-linter'
-	@$(VENV)/ruff format --check
-	@$(VENV)/ruff check
-	@$(VENV)/python scripts/vocabulary.py
-	@$(VENV)/mypy
-	@$(VENV)/lint-imports --no-logo
+lint: $(TEST) $(PAGE) ## Check format, lint rules, words, types and the direction of imports; of the page too
+	@echo 'lint: ruff, vocabulary, mypy, import-linter; beside them tsc and eslint'
+	@log=$$(mktemp); scripts/lint_page.sh $(PAGE) >$$log 2>&1 & page=$$!; \
+	$(VENV)/ruff format --check && $(VENV)/ruff check && $(VENV)/python scripts/vocabulary.py && $(VENV)/mypy && $(VENV)/lint-imports --no-logo; code=$$?; \
+	wait $$page; checks=$$?; cat $$log; rm -f $$log; exit $$((code | checks))
 
 format: $(TEST) ## Format the code and mend what ruff can mend
 	@$(VENV)/ruff format
@@ -82,13 +83,16 @@ lock: ## Lock requirements/*.in with uv or pip-tools, whichever is there (ARGS=-
 	else \
 	  echo 'lock: needs uv or pip-compile (of pip-tools) on the PATH' >&2; exit 1; \
 	fi; \
-	echo "lock: $${compile%% *} writes requirements/test.txt, then run.txt and bench.txt with the same versions"; \
+	echo "lock: $${compile%% *} writes requirements/test.txt, then run.txt and bench.txt with the same versions, and node.txt"; \
 	$$compile $(LOCKING) --output-file requirements/test.txt requirements/run.in requirements/test.in >/dev/null && \
 	$$compile $(LOCKING) --constraint requirements/test.txt --output-file requirements/run.txt requirements/run.in >/dev/null && \
-	$$compile $(LOCKING) --constraint requirements/test.txt --output-file requirements/bench.txt requirements/bench.in >/dev/null
+	$$compile $(LOCKING) --constraint requirements/test.txt --output-file requirements/bench.txt requirements/bench.in >/dev/null && \
+	$$compile $(LOCKING) --output-file requirements/node.txt requirements/node.in >/dev/null
+	@echo 'lock: npm writes package-lock.json, with the versions of package.json and hashes'
+	@npm $(if $(filter --upgrade,$(ARGS)),update,install) --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --loglevel=error
 
 clean: ## Remove the environment, caches and what was built
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov dist build
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov dist build node_modules
 	find $(wildcard bench examples scripts src tests) -type d \( -name __pycache__ -o -name .hypothesis \) -prune -exec rm -rf {} +
 
 $(RUN):
@@ -99,3 +103,6 @@ $(TEST):
 
 $(BENCH):
 	@scripts/setup.sh bench
+
+$(PAGE): | $(TEST)
+	@scripts/setup.sh page $@

@@ -1,9 +1,23 @@
-"""`python -m bench [NAME …]`: run all benchmarks, or those named; `python -m bench fleet --help` has options."""
+"""`python -m bench [NAME …]`: run all benchmarks, or those named. `fleet`, `shares` and `search` alone take options."""
 
 import importlib
 import sys
 
-NAMES = ("simulator", "replay", "sqlite", "postgres", "fleet", "workers", "shares", "extract", "http", "celery", "page")
+NAMES = (
+    "simulator",
+    "replay",
+    "sqlite",
+    "postgres",
+    "history",
+    "fleet",
+    "workers",
+    "shares",
+    "search",
+    "extract",
+    "http",
+    "celery",
+    "page",
+)
 
 
 def main() -> None:
@@ -13,8 +27,8 @@ def main() -> None:
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}")
-    if options and names != ["fleet"]:
-        sys.exit("only `python -m bench fleet` takes options")
+    if options and names not in (["fleet"], ["shares"], ["search"]):
+        sys.exit("only `python -m bench fleet`, `shares` and `search` take options")
     failed = 0
     for name in names:
         print(f"== {name}", flush=True)

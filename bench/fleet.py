@@ -6,7 +6,8 @@
 A cell is a number of processes, a claim size and a number of customers. In every cell each side claims and durably
 finishes the same number of documents. All processes of a side are started, connected and warmed up before its clock
 starts; the clock stops when the last document is finished. Sides take turns in rounds, on one server and one disk.
-Ratios are medians of the rounds' ratios; documents/s are shown as context.
+Ratios are medians of the rounds' ratios; documents/s are shown as context. CPU is the time that the processes of a side
+and the server's used for a document: other work on the machine changes it less than the documents/s.
 
 Every side's finishing commit is synchronous (PostgreSQL with fsync and synchronous_commit=on, SQLite with
 synchronous=FULL). Claims of `inturn-postgres` and `bare-postgres` that finish nothing commit asynchronously; PgQueuer's
@@ -36,7 +37,7 @@ import psycopg
 
 from bench.fleet_worker import BEFORE, MODULES
 from bench.measure import check_limit, median, spread
-from bench.peers.postgres_server import SETTINGS, database, drop_database, server
+from bench.peers.postgres_server import SETTINGS, database, drop_database, server, server_cpu_seconds
 from bench.services import ROOT, folder, kill, start_process
 
 PROCESSES = (1, 4, 8, 16)
@@ -71,11 +72,20 @@ class Cell(NamedTuple):
 
 
 class Drained(NamedTuple):
-    """What one side did in one round: documents/s, seconds of its calls, and documents that were lost."""
+    """What one side did in one round: documents/s, seconds of its calls, documents that were lost, and CPU time."""
 
     rate: float
     calls: list[float]
     missing: int
+    client_cpu: float
+    """Milliseconds of the workers' CPU for a document."""
+    server_cpu: float
+    """Milliseconds of the server's CPU for a document."""
+
+    @property
+    def cpu(self) -> float:
+        """Milliseconds of CPU for a document, of workers and server together."""
+        return self.client_cpu + self.server_cpu
 
 
 class Fleet:
@@ -176,11 +186,15 @@ def drain(fleet: Fleet, target: str, cell: Cell, documents: int) -> Drained:
     warm_up = WARM_UP_CALLS * cell.processes * cell.claim
     fleet.fill(target, documents + warm_up, cell.customers)
     opened = fleet.call_all("open", target=target, limit=cell.claim, warm_up=WARM_UP_CALLS)
+    used_before = server_cpu_seconds(target) if fleet.is_on_postgres else 0.0
     reports = fleet.call_all("drain")
+    used = server_cpu_seconds(target) - used_before if fleet.is_on_postgres else 0.0
     finished = sum(report["finished"] for report in reports)
     seconds = max(report["ended"] for report in reports) - min(report["begun"] for report in reports)
     missing = documents + warm_up - finished - sum(answer["finished"] for answer in opened)
-    return Drained(finished / seconds, [call for report in reports for call in report["calls"]], missing)
+    calls = [call for report in reports for call in report["calls"]]
+    client_cpu = 1e3 * sum(report["cpu"] for report in reports) / finished
+    return Drained(finished / seconds, calls, missing, client_cpu, 1e3 * used / finished)
 
 
 def measure(sides: Sequence[Fleet], url: str, cell: Cell, documents: int, rounds: int) -> dict[str, list[Drained]]:
@@ -227,9 +241,19 @@ def percentiles(calls: Sequence[float]) -> tuple[float, float]:
     return cuts[49] * 1e3, cuts[98] * 1e3
 
 
+def cpu_ratio(ours: Sequence[Drained], theirs: Sequence[Drained]) -> float:
+    """Return what the others use of CPU for a document, in times of ours."""
+    return median([other.cpu / mine.cpu for mine, other in zip(ours, theirs, strict=True)])
+
+
 def call_times(results: Sequence[Drained]) -> str:
     p50, p99 = percentiles([call for result in results for call in result.calls])
     return f"{p50:.2f} / {p99:.2f} ({p99 / p50:.1f})"
+
+
+def cpu_times(results: Sequence[Drained]) -> str:
+    client, server = (median([getattr(result, f"{side}_cpu") for result in results]) for side in ("client", "server"))
+    return f"{client:.2f} + {server:.2f}"
 
 
 def print_cell(cell: Cell, documents: int, results: dict[str, list[Drained]]) -> int:
@@ -237,9 +261,10 @@ def print_cell(cell: Cell, documents: int, results: dict[str, list[Drained]]) ->
     print(f"{cell.label}, {documents:,} documents:")
     for side, drained in results.items():
         ours = next((name for name in OURS if name in results and is_one_store(name, side)), side)
-        against = f", {ours} at {ratio(results[ours], drained):.2f} of it" if ours != side else ""
+        against = "" if ours == side else (f", {ours} at {ratio(results[ours], drained):.2f} of it"
+                                           f" ({cpu_ratio(results[ours], drained):.2f} by CPU)")  # fmt: skip
         print(f"  {side}: documents/s {spread(rates(drained))}{against};"
-              f" call p50 / p99 ms {call_times(drained)}", flush=True)  # fmt: skip
+              f" call p50 / p99 ms {call_times(drained)}; CPU ms {cpu_times(drained)}", flush=True)  # fmt: skip
     missing = {side: sum(result.missing for result in drained) for side, drained in results.items()}
     return sum(
         check_limit(f"{side}: documents not finished", abs(n), 0, at_most=True) for side, n in missing.items() if n
@@ -258,13 +283,16 @@ def print_tables(table: dict[Cell, dict[str, list[Drained]]], options: argparse.
         if ours not in sides:
             continue
         print(f"\n### Fleets on {STORES[ours]}\n\n`python -m bench fleet`, medians of {options.rounds} rounds in turns."
-              f" Calls: p50 / p99 in ms (p99/p50).\n")  # fmt: skip
+              f" Calls: p50 / p99 in ms (p99/p50). CPU: ms for a document, workers + server.\n")  # fmt: skip
         names = ["processes", "claim", "customers", f"{ours}, documents/s", *(f"ratio to {side}" for side in peers)]
+        names += [f"by CPU to {side}" for side in peers] + [f"CPU of {side}" for side in sides]
         names += [f"call of {side}" for side in sides]
         print("| " + " | ".join(names) + " |\n|" + "---:|" * len(names))
         for cell, results in table.items():
             figures = [f"{number:,}" for number in cell] + [f"{median(rates(results[ours])):,.0f}"]
             figures += [f"{ratio(results[ours], results[side]):.2f}" for side in peers]
+            figures += [f"{cpu_ratio(results[ours], results[side]):.2f}" for side in peers]
+            figures += [cpu_times(results[side]) for side in sides]
             figures += [call_times(results[side]) for side in sides]
             print("| " + " | ".join(figures) + " |", flush=True)
 

@@ -60,6 +60,7 @@ class FleetWorker:
         claimer: Claimer = self._claimer
         calls: list[float] = []
         finished = 0
+        used = time.process_time()
         begun = before = ended = time.monotonic()
         while True:
             step = claimer.step()
@@ -70,8 +71,9 @@ class FleetWorker:
                 break
             calls.append(after - before)
             before = after
+        used = time.process_time() - used
         claimer.close()
-        return {"begun": begun, "ended": ended, "finished": finished, "calls": calls}
+        return {"begun": begun, "ended": ended, "finished": finished, "calls": calls, "cpu": used}
 
     def serve(self, seconds: float, watched: str) -> dict[str, Any]:
         """Claim and sleep so long for every document until another line comes; report starts of watched customers."""

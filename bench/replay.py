@@ -20,7 +20,7 @@ from bench.peers.postgres_server import database, server
 from bench.services import folder, start_process
 from inturn import NewDocument, Queue
 from inturn.analysis.compare import compare
-from inturn.analysis.history import read_history
+from inturn.analysis.history_reader import read_history
 from inturn.analysis.replay import UNCHANGED_PLAN
 from inturn.model import SECOND
 from inturn.stores import migrate, open_store

@@ -1,9 +1,9 @@
-"""Take the screenshots of the web page for the README: docs/pictures/*.png.
+"""Take the screenshots of the web page for the README and docs/support.md: docs/pictures/*.png.
 
     python scripts/screenshots.py [NAME …]      only those whose name contains one of the words
 
 Ten minutes of a queue are simulated on a real store, in a few seconds and with a fixed seed. A real server shows them
-to Chromium.
+to Chromium. The pictures of support tasks (`support-…`) end the steps that tests take, on the queue of these tests.
 """
 
 import random
@@ -29,6 +29,11 @@ from inturn.model import SECOND, Claim, DocumentState, NewDocument, Progress, Wo
 from inturn.queue import Queue
 from inturn.store import DocumentFilter
 from inturn.stores import open_store
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+import support_queue
+from http_server import ServerProcess
+from support_tasks import TASKS, Task, User
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PICTURES: Final = ROOT / "docs" / "pictures"
@@ -183,6 +188,17 @@ class DemoTraffic:
 
 
 @contextmanager
+def serving_tasks(folder: Path) -> Iterator[str]:
+    """Run a server with the queue of the support tasks."""
+    support_queue.write(folder / "inturn.db")
+    server = ServerProcess(folder)
+    try:
+        yield server.url
+    finally:
+        server.stop()
+
+
+@contextmanager
 def serving(folder: Path) -> Iterator[tuple[str, Queue]]:
     """Run a server with the history of the ten minutes."""
     store, steps = str(folder / "inturn.db"), MINUTES * 60 * SECOND // STEP_DURATION
@@ -221,6 +237,7 @@ def _catch_up(service: AppState) -> None:
 def preview(page: Page) -> None:
     """Run the preview of the classic order and wait for its result."""
     page.get_by_label("Classic").check()
+    page.locator(".policy-buttons a").click()
     page.locator(".preview-tools button").first.click()
     page.wait_for_selector(".preview-less", timeout=120_000)
     page.locator(".preview-tools").evaluate("(node) => node.closest('section').scrollIntoView()")
@@ -254,8 +271,25 @@ def take_picture(browser: Browser, url: str, picture: Picture) -> Path:
         picture.before(page)
         page.mouse.move(0, 0)
         page.wait_for_selector(".live-live")
-        path = PICTURES / f"{picture.name}.png"
-        page.screenshot(path=path)
+        return save(page, picture.name)
+
+
+def take_task(browser: Browser, url: str, task: Task) -> Path:
+    """Do a support task, and take a picture where it looks at the answer."""
+    size = {"width": 1200, "height": 760}
+    with browser.new_context(viewport=size, locale="en", color_scheme="light", reduced_motion="reduce") as context:
+        page = context.new_page()
+        page.goto(url)
+        page.wait_for_selector(".page-overview")
+        name = f"support-{task.name}"
+        task.run(User(page, lambda: save(page, name)))
+        return PICTURES / f"{name}.png"
+
+
+def save(page: Page, name: str) -> Path:
+    """Save a picture small enough for a page of the docs."""
+    path = PICTURES / f"{name}.png"
+    page.screenshot(path=path)
     if path.stat().st_size > MAX_PICTURE_BYTES:
         sys.exit(f"screenshots: {path.name} has {path.stat().st_size:,} bytes, and may have {MAX_PICTURE_BYTES:,}")
     return path
@@ -267,18 +301,26 @@ def main() -> None:
     if chromium is None:
         sys.exit("screenshots: needs a browser (Debian: apt-get install chromium-headless-shell)")
     PICTURES.mkdir(exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="inturn-pictures-") as folder,
-        serving(Path(folder)) as (url, queue),
-        sync_playwright() as playwright,
-    ):
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(FLAGS))
-        last = DocumentFilter(frozenset({DocumentState.WAITING}), "Porto Logistics", level=9)
-        for picture in pictures(queue.documents(last, limit=60).items[-1].id):
-            if not words or any(word in picture.name for word in words):
-                path = take_picture(browser, url, picture)
-                print(f"{path.relative_to(ROOT)} {path.stat().st_size:,} bytes")
+        for path in _take_all(browser, words):
+            print(f"{path.relative_to(ROOT)} {path.stat().st_size:,} bytes")
         browser.close()
+
+
+def _take_all(browser: Browser, words: list[str]) -> Iterator[Path]:
+    def is_wanted(name: str) -> bool:
+        return not words or any(word in name for word in words)
+
+    tasks = [task for task in TASKS if is_wanted(f"support-{task.name}")]
+    if tasks:
+        with tempfile.TemporaryDirectory(prefix="inturn-tasks-") as folder, serving_tasks(Path(folder)) as url:
+            yield from (take_task(browser, url, task) for task in tasks)
+    if any(is_wanted(picture.name) for picture in pictures("")):
+        with tempfile.TemporaryDirectory(prefix="inturn-pictures-") as folder, serving(Path(folder)) as (url, queue):
+            last = DocumentFilter(frozenset({DocumentState.WAITING}), "Porto Logistics", level=9)
+            shown = pictures(queue.documents(last, limit=60).items[-1].id)
+            yield from (take_picture(browser, url, picture) for picture in shown if is_wanted(picture.name))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes .venv ready: `scripts/setup.sh run` for the demo, `test` for everything else, then `bench` for the benchmarks.
+# `page STAMP` makes node_modules ready, with which the page's JavaScript is checked.
 # The Makefile calls it when the stamp of the requirement file is missing; PYTHON names another interpreter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -99,6 +100,22 @@ install_programs() {
   if $mine; then rm -f "$policy"; fi
 }
 
+# What eslint wants.
+new_enough_node() {
+  command -v node >/dev/null && command -v npm >/dev/null &&
+    node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit((a === 20 ? b < 19 : a === 22 ? b < 13 : a < 24) ? 1 : 0)'
+}
+
+# At home the rest of `make lint` runs without them, and says so; in CI a check that cannot run is a failure.
+install_page_tools() {
+  new_enough_node || [ -x "$venv/bin/npm" ] || {
+    say "no node 20.19, 22.13 or newer here: installing requirements/node.txt, every hash checked, into $venv"
+    install_lock node
+  } || return 1
+  say "installing package-lock.json, every hash checked, into node_modules: eslint and tsc for the page's JavaScript"
+  PATH="$PATH:$PWD/$venv/bin" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+}
+
 if command -v uv >/dev/null; then has_uv=true; else has_uv=false; fi
 usable || make_venv
 case ${1-} in
@@ -125,6 +142,17 @@ case ${1-} in
     rm -f "$venv"/.bench-*
     touch "$(stamp bench)"
     ;;
-  *) refuse "usage: scripts/setup.sh run|test|bench" ;;
+  page)
+    if install_page_tools; then
+      rm -f "$venv"/.page-*
+      touch "$2"
+    elif [ "${CI-}" = true ]; then
+      refuse "node or its packages could not be installed, so the page's JavaScript cannot be checked"
+    else
+      say "the page's JavaScript is not checked: install node 20.19 or newer with npm, and let npm reach its packages"
+    fi
+    exit
+    ;;
+  *) refuse "usage: scripts/setup.sh run|test|bench|page STAMP" ;;
 esac
 touch "$(stamp run)"

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -71,6 +71,33 @@ def _responds(url: str) -> bool:
     with suppress(psycopg.Error), psycopg.connect(url, connect_timeout=2):
         return True
     return False
+
+
+def server_cpu_seconds(url: str) -> float:
+    """CPU seconds that the server's processes have used, those that have ended included."""
+    with psycopg.connect(url) as connection:
+        own = connection.info.backend_pid
+        postmaster = _process_stat(own).parent
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text(encoding="ascii").split()
+        used = _process_stat(postmaster).own + _process_stat(postmaster).of_children
+        for child in children:
+            with suppress(FileNotFoundError):  # it has just ended
+                used += _process_stat(int(child)).own
+    return used
+
+
+class _ProcessStat(NamedTuple):
+    """The parent of a process, and its CPU seconds and those of children that have ended."""
+
+    parent: int
+    own: float
+    of_children: float
+
+
+def _process_stat(pid: int) -> _ProcessStat:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    user, system, ended_user, ended_system = (int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:15])
+    return _ProcessStat(int(fields[1]), user + system, ended_user + ended_system)
 
 
 def database(url: str, name: str) -> str:

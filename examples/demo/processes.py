@@ -14,8 +14,8 @@ from typing import Final, Self
 from inturn.errors import InturnError
 
 START_TIMEOUT_SECONDS: Final = 60.0
-STOP_TIMEOUT_SECONDS: Final = 5.0
-"""Seconds that one may take to end before it is killed."""
+STOP_TIMEOUT_SECONDS: Final = 20.0
+"""Seconds that one may take to end before it is killed, and leaves its folder: many for a busy machine."""
 
 
 class DemoError(InturnError):
