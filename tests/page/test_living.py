@@ -15,6 +15,7 @@ from inturn.queue import Queue
 from inturn.store import Operator
 from page_checks import wait_until_ready
 from tcp_proxy import Proxy
+from waiting import wait_until
 
 from .conftest import ConsoleErrors
 
@@ -96,7 +97,7 @@ def test_pages_outlive_a_restart_with_what_was_typed_filtered_and_scrolled(
     expect(settings.get_by_text("Paused by maria: while nobody served")).to_be_visible()
     expect(audit.locator(".audit-entry")).to_have_count(3)
     expect(overview.locator(".status-strip")).to_contain_text("while nobody served")
-    assert figure(overview) == waiting + 25
+    wait_until(lambda: figure(overview) == waiting + 25)
     expect(overview.get_by_role("searchbox")).to_have_value("Customer 00")
     assert place(overview, ".overview-charts") == before  # though there is a strip above it now
     assert documents.url.endswith("/documents?state=failed")
