@@ -8,10 +8,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from rich.console import Console
 
@@ -35,6 +35,7 @@ STALL_TIMEOUT_SECONDS: Final = 180.0
 MAX_DOCUMENTS: Final = 10_000
 MAX_PROBLEMS_SHOWN: Final = 10
 EXIT_INTERRUPTED: Final = 130
+ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOCAL_OPERATOR: Final = "local"
 """Who paused the queue, if it was somebody at the page: that is no fault, and can be undone there."""
 
@@ -103,14 +104,13 @@ def run_demo(console: Console, services: DemoServices, document_count: int) -> R
 
 def _keep_running(console: Console, services: DemoServices) -> None:
     """Leave page and workers up until somebody has seen enough."""
-    console.print()
-    console.print(f"The page stays at {services.page.url}, and its workers go on; Ctrl-C ends them.", style="bold")
-    try:
-        while True:
+    with _noted_signals() as received:
+        console.print()
+        console.print(f"The page stays at {services.page.url}, and its workers go on; Ctrl-C ends them.", style="bold")
+        while not received:
             services.workers.check()
             services.page.check()
             time.sleep(POLL_INTERVAL_SECONDS)
-    except KeyboardInterrupt:
         console.print("demo: ended")
 
 
@@ -196,14 +196,33 @@ def _interrupt_on_signals() -> Iterator[None]:
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    before: dict[int, object] = {}
+    with _signal_handlers(interrupt):
+        yield
+
+
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """Note signals instead of raising: an exception that comes up inside `Popen.poll` leaves its lock held."""
+    received: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        received.append(number)
+
+    with _signal_handlers(note):
+        yield received
+
+
+@contextmanager
+def _signal_handlers(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Handle the signals that end the demo."""
+    before: dict[int, Any] = {}
     with suppress(ValueError):  # not the main thread: then signals are somebody else's
-        before = {item: signal.signal(item, interrupt) for item in (signal.SIGTERM, signal.SIGHUP)}
+        before = {number: signal.signal(number, handler) for number in ENDING_SIGNALS}
     try:
         yield
     finally:
-        for item, handler in before.items():
-            signal.signal(item, handler)  # type: ignore[arg-type]  # what signal.signal gave
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _parse_options(argv: Sequence[str]) -> argparse.Namespace:

@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import termios
@@ -35,7 +36,14 @@ class Terminal:
             stdin=screen,
             stdout=screen,
             stderr=screen,
-            env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary), "TERM": "xterm", "COLUMNS": "120"},
+            env={
+                **os.environ,
+                "PYTHONPATH": path,
+                "TMPDIR": str(temporary),
+                "TERM": "xterm",
+                "COLUMNS": "120",
+                "PYTHONFAULTHANDLER": "1",
+            },
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - a Ctrl-C must reach it
         )
@@ -58,6 +66,16 @@ class Terminal:
 
     def press(self, key: bytes) -> None:
         os.write(self._keyboard, key)
+
+    def end_status(self) -> int:
+        """Wait for the end; if it does not come, fail with what every thread is doing."""
+        try:
+            return self.process.wait(TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait()
+            self._reader.join()
+            pytest.fail(f"the demo did not end:\n{self.said}")
 
     def close(self) -> None:
         self.process.kill()
@@ -90,7 +108,7 @@ def test_the_page_is_up_at_once_stays_and_ends_with_a_ctrl_c(terminal: Terminal,
         mine = answer.json()["receipts"][0]["id"]
         assert page.get(f"/v1/documents/{mine}", params={"wait": 60}).json()["state"] == "done"
     terminal.press(b"\x03")
-    assert terminal.process.wait(TIMEOUT_SECONDS) == 0
+    assert terminal.end_status() == 0
     assert "demo: ended" in terminal.said
     assert "Traceback" not in terminal.said
     assert left_behind(tmp_path / "tmp") == []
@@ -108,6 +126,6 @@ def test_a_pause_at_the_page_only_holds_it_up(tmp_path: Path) -> None:
             page.post("/v1/queue/resume")
             terminal.wait_for("Ctrl-C ends them")
         terminal.press(b"\x03")
-        assert terminal.process.wait(TIMEOUT_SECONDS) == 0
+        assert terminal.end_status() == 0
     finally:
         terminal.close()
