@@ -1,7 +1,9 @@
 """The lock between processes that write: whoever has waited too long for it leaves nothing behind."""
 
 import fcntl
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -32,16 +34,21 @@ def is_free(path: Path) -> bool:
     return True
 
 
-def test_lock_that_came_too_late_is_given_back(
-    path: Path, impatient: WriteLock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hand_over, answers = _Acquisition.hand_over, []
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each caller that the lock was handed over to still waited for it."""
+    hand_over: Callable[[_Acquisition], bool] = _Acquisition.hand_over
+    recorded: list[bool] = []
 
-    def recorded(acquisition: _Acquisition) -> bool:
-        answers.append(hand_over(acquisition))
-        return answers[-1]
+    def record(acquisition: _Acquisition) -> bool:
+        recorded.append(hand_over(acquisition))
+        return recorded[-1]
 
-    monkeypatch.setattr(_Acquisition, "hand_over", recorded)
+    monkeypatch.setattr(_Acquisition, "hand_over", record)
+    return recorded
+
+
+def test_lock_that_came_too_late_is_given_back(path: Path, impatient: WriteLock, answers: list[bool]) -> None:
     with path.open("rb") as holder:
         fcntl.flock(holder, fcntl.LOCK_EX)
         for _ in range(2):
@@ -54,6 +61,20 @@ def test_lock_that_came_too_late_is_given_back(
     assert not is_free(path)
     impatient.release()
     assert is_free(path)
+
+
+def test_lock_that_a_ctrl_c_no_longer_waits_for_is_given_back(path: Path, answers: list[bool]) -> None:
+    lock = WriteLock(path)
+    interrupt = threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    with path.open("rb") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        interrupt.start()
+        with pytest.raises(KeyboardInterrupt):
+            lock.acquire()
+    wait_until(lambda: answers)
+    assert answers == [False]
+    wait_until(lambda: is_free(path))
+    lock.close()
 
 
 def test_lock_that_was_handed_over_just_when_the_time_was_up_is_had() -> None:

@@ -40,7 +40,7 @@ class WriteLock:
             try:
                 fcntl.flock(self._fd, EXCLUSIVE_NONBLOCKING)
             except BlockingIOError:
-                self._wait()
+                self._wait(self._fd)
 
     def release(self) -> None:
         """Release the lock, and wake those who wait for a commit."""
@@ -60,15 +60,21 @@ class WriteLock:
             os.close(self._fd)
         self._fd = None
 
-    def _wait(self) -> None:
+    def _wait(self, fd: int) -> None:
         if self._waiter is None:
             self._waiter = threading.Thread(
-                target=_wait_for_lock, args=(self._fd, self._requests), name="inturn-write-lock", daemon=True
+                target=_wait_for_lock, args=(fd, self._requests), name="inturn-write-lock", daemon=True
             )
             self._waiter.start()
         acquisition = _Acquisition()
         self._requests.put(acquisition)
-        if not acquisition.wait(self._timeout):
+        try:
+            is_held = acquisition.wait(self._timeout)
+        except BaseException:  # a Ctrl-C: the lock may have been handed over all the same
+            if acquisition.give_up():
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            raise
+        if not is_held:
             raise apsw.BusyError("another process holds the write lock")
 
 
@@ -83,8 +89,10 @@ class _Acquisition:
 
     def wait(self, timeout: float) -> bool:
         """Wait for the lock; False if the time was up before."""
-        if self._handed_over.acquire(timeout=timeout):
-            return True
+        return self._handed_over.acquire(timeout=timeout) or self.give_up()
+
+    def give_up(self) -> bool:
+        """Wait no longer; True if the lock was handed over before."""
         with self._lock:
             was_handed_over, self._is_over = self._is_over, True
         return was_handed_over
