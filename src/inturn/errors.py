@@ -43,7 +43,7 @@ class KeyConflictError(InturnError):
 
 
 class VersionConflictError(InturnError):
-    """The policy was changed meanwhile; read it again and repeat the change."""
+    """The policy or the setting was changed meanwhile; read it again and repeat the change."""
 
     code = "version_conflict"
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
-from inturn.errors import InvalidInputError
+from inturn.errors import InvalidInputError, VersionConflictError
 
 SECOND: Final = 1_000_000
 MAX_NAME_LENGTH: Final = 255
@@ -62,6 +62,7 @@ TRANSITIONS: Final[Mapping[DocumentState, frozenset[DocumentState]]] = MappingPr
 
 ENDED: Final = frozenset({DocumentState.DONE, DocumentState.FAILED, DocumentState.CANCELLED, DocumentState.EXPIRED})
 CANCELLABLE: Final = frozenset(state for state, after in TRANSITIONS.items() if DocumentState.CANCELLED in after)
+EXPEDITABLE: Final = frozenset({DocumentState.WAITING, DocumentState.DELAYED})
 RETRYABLE: Final = frozenset(state for state in ENDED if DocumentState.WAITING in TRANSITIONS[state])
 DEFAULT_COST: Final = 1.0
 NO_DELAY: Final = 0
@@ -483,6 +484,18 @@ def clean_settings(settings: CustomerSettings) -> CustomerSettings:
     if settings.display_name is not None:
         clean_text("display_name", settings.display_name)
     return settings
+
+
+def changed_settings(
+    before: CustomerSettings, changes: Mapping[str, Any], expected: Mapping[str, Any]
+) -> CustomerSettings:
+    """Apply changes to settings that are as expected, and validate them."""
+    for name, value in expected.items():
+        if getattr(before, name) != value:
+            raise VersionConflictError(
+                f"{name} is {getattr(before, name)!r} by now, not {value!r}; nothing was changed: read the settings again"
+            )
+    return clean_settings(before._replace(**changes))
 
 
 def settings_to_dict(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from inturn.errors import IllegalTransitionError, InvalidInputError
 from inturn.ids import clean_id
-from inturn.model import CustomerSettings, RateLimit, Receipt, clean_text
+from inturn.model import NO_METADATA, CustomerSettings, RateLimit, Receipt, clean_text
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastOutcome
 from inturn.queue_reader import QueueReader
@@ -66,10 +66,10 @@ class QueueAdmin(QueueReader):
         chunks = (ids[at : at + CHUNK_SIZE] for at in range(0, len(ids), CHUNK_SIZE))
         return sum(len(self.store.retry(chunk, operator, now=now)) for chunk in chunks)
 
-    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> None:
-        """Move one waiting or delayed document ahead of all levels."""
-        if not self.store.expedite(clean_id(id), operator, now=now):
-            self._raise_illegal_transition(id, "be expedited")
+    def expedite(self, id: str, operator: Operator, *, undo: bool = False, now: int | None = None) -> None:
+        """Move one waiting or delayed document ahead of all levels, or back to its place with `undo`."""
+        if not self.store.expedite(clean_id(id), operator, undo=undo, now=now):
+            self._raise_illegal_transition(id, "go back to its place" if undo else "be expedited")
 
     # -- customers and the whole queue ------------------------------------------------------------------------------
 
@@ -85,16 +85,21 @@ class QueueAdmin(QueueReader):
         operator: Operator,
         *,
         now: int | None = None,
+        expected: Mapping[str, Any] = NO_METADATA,
         **changes: Any,
     ) -> CustomerSettings:
-        """Change some of a customer's settings: weight, cap, rate, paused, display_name, keep."""
-        unknown = set(changes) - set(CustomerSettings._fields)
+        """Change some of a customer's settings: weight, cap, rate, paused, display_name, keep.
+
+        If one of the `expected` settings is another by now, nothing is changed and `VersionConflictError` raised.
+        """
+        unknown = {*changes, *expected} - set(CustomerSettings._fields)
         if unknown or not changes:
             names = ", ".join(sorted(unknown)) or "nothing"
             raise InvalidInputError(f"change one of {', '.join(CustomerSettings._fields)}, not {names}")
         if isinstance(changes.get("rate"), (tuple, list)):
             changes["rate"] = RateLimit(*changes["rate"])
-        return self.store.change_customer(clean_text("a customer's name", customer), changes, operator, now=now)
+        name = clean_text("a customer's name", customer)
+        return self.store.change_customer(name, changes, operator, expected=expected, now=now)
 
     def pause(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
         """Stop starting documents of one customer, or of the whole queue."""

@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from inturn.api_keys import ApiKey
 from inturn.errors import InturnError, StaleFenceError
-from inturn.model import Check, Claim, Customer, CustomerSettings, Document, Receipt, ResultFile, Worker, WorkerReport
+from inturn.model import NO_METADATA, Check, Claim, Customer, CustomerSettings, Document, Receipt, ResultFile, Worker, WorkerReport
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastLog, ForecastOutcome
 from inturn.store_history import History
@@ -307,11 +307,12 @@ class Store(Protocol):
              and unknown documents are skipped.
         """
 
-    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
+    def expedite(self, id: str, operator: Operator, *, undo: bool = False, now: int | None = None) -> bool:
         """Move a waiting or delayed document ahead of all levels; False if it is in no such state.
 
         S17. The document keeps its level and count. Expedited documents of several customers take turns. A closed lane
-             stays closed. The event has the operator.
+             stays closed. The event has the operator. With `undo` an expedited document that waits goes back to its
+             place in the lane of its level; a delay that was ended stays ended.
         """
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
@@ -322,9 +323,17 @@ class Store(Protocol):
         """
 
     def change_customer(
-        self, customer: str, changes: Mapping[str, Any], operator: Operator, *, now: int | None = None
+        self,
+        customer: str,
+        changes: Mapping[str, Any],
+        operator: Operator,
+        *,
+        expected: Mapping[str, Any] = NO_METADATA,
+        now: int | None = None,
     ) -> CustomerSettings:
         """Change some settings (fields of `CustomerSettings`) of a customer, known or new.
+
+        If one of the `expected` settings is another by now, nothing is changed and `VersionConflictError` raised.
 
         S19. Applies to documents that already wait. Closing a lane (pause, cap, rate) keeps levels and order. A
              reopened lane joins at V at the earliest: closed time earns no credit. A new weight scales the lane's

@@ -266,6 +266,7 @@ class EventKind(StrEnum):
     CANCELLED = "cancelled"
     RETRIED = "retried"
     EXPEDITED = "expedited"
+    EXPEDITE_UNDONE = "expedite_undone"
     PURGED = "purged"
     CUSTOMER_CHANGED = "customer_changed"
     QUEUE_PAUSED = "queue_paused"

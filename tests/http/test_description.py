@@ -92,7 +92,7 @@ OPERATIONS = """
 """
 REQUIRED = {
     "CheckRequest": set(),
-    "DocumentIds": {"ids"},
+    "BulkExpedite": {"ids"},
     "CustomerChange": set(),
     "BulkFilter": set(),
     "DocumentSpec": {"name"},

@@ -24,13 +24,18 @@ def resume(session: Session, customer: CustomerAlias = None) -> None:
     _set_paused(session, customer, paused=False)
 
 
-def expedite(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:
+def expedite(
+    session: Session,
+    id: Annotated[str, typer.Argument(help="The document's id.")],
+    *,
+    undo: Annotated[bool, typer.Option("--undo", help="Move it back to its place.")] = False,
+) -> None:
     """Move a waiting document to the front of the queue."""
-    session.queue.expedite(id, session.operator)
+    session.queue.expedite(id, session.operator, undo=undo)
     if session.as_json:
-        session.emit({"id": id.lower(), "expedited": True})
+        session.emit({"id": id.lower(), "expedited": not undo})
     else:
-        session.print_text("expedited", id=id.lower())
+        session.print_text("expedite_undone" if undo else "expedited", id=id.lower())
 
 
 def purge(

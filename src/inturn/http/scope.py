@@ -142,11 +142,11 @@ class CallerScope:
         """Retry one document."""
         return self.app_state.queue.retry(self.document(id_).id, self.operator)
 
-    def expedite(self, id_: str) -> Document:
-        """Move one document before all levels; operators only."""
+    def expedite(self, id_: str, *, undo: bool) -> Document:
+        """Move one document before all levels, or back to its place; operators only."""
         if not self.caller.is_operator:
             raise NotFoundError(NO_SUCH_ADDRESS)
-        self.app_state.queue.expedite(self.document(id_).id, self.operator)
+        self.app_state.queue.expedite(self.document(id_).id, self.operator, undo=undo)
         return self.document(id_)
 
     def _cursor(self, after: str) -> int:

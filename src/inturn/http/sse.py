@@ -43,6 +43,7 @@ DOCUMENT_EVENT_KINDS: Final = frozenset(
         EventKind.CANCELLED,
         EventKind.RETRIED,
         EventKind.EXPEDITED,
+        EventKind.EXPEDITE_UNDONE,
     }
 )
 """The events that a customer gets of its own documents."""

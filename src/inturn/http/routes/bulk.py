@@ -45,12 +45,12 @@ def retry_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.Bulk
 
 
 @router.post("/documents/expedite", operation_id="expediteDocuments", responses=ErrorResponses.of(413, 422))
-def expedite_documents(body: schemas.DocumentIds, scope: WriteScope, _: OperatorAccess) -> schemas.BulkResult:
+def expedite_documents(body: schemas.BulkExpedite, scope: WriteScope, _: OperatorAccess) -> schemas.BulkResult:
     """Operators: move these documents before all levels, oldest first; those that do not wait are skipped."""
     done = 0
     for document in reversed(scope.documents_by_id(body.ids)):
         try:
-            scope.expedite(document.id)
+            scope.expedite(document.id, undo=body.undo)
         except IllegalTransitionError:
             continue
         done += 1

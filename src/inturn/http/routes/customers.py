@@ -90,15 +90,13 @@ def customer(name: str, scope: ReadScope) -> schemas.CustomerDetail:
     return _serialize_detail(scope, scope.customer(name))
 
 
-@router.patch("/customers/{name:path}", operation_id="updateCustomer", responses=ErrorResponses.of(413, 422))
+@router.patch("/customers/{name:path}", operation_id="updateCustomer", responses=ErrorResponses.of(409, 413, 422))
 def update_customer(
     name: str, body: schemas.CustomerChange, scope: WriteScope, _: OperatorAccess
 ) -> schemas.CustomerDetail:
     """Operators: change the settings given, also of a customer without documents."""
-    changes: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
-    if isinstance(changes.get("rate"), schemas.Rate):
-        changes["rate"] = RateLimit(changes["rate"].documents, changes["rate"].per)
-    scope.app_state.queue.change_customer(name, scope.operator, **changes)
+    changes = _given_settings(body)
+    scope.app_state.queue.change_customer(name, scope.operator, expected=_given_settings(body.expected), **changes)
     return _serialize_detail(scope, scope.customer(name))
 
 
@@ -140,6 +138,13 @@ def serialize_customer(customer: Customer, context: CustomerContext, oldest_wait
         share=None if context.shares is None else serialize_share(context.shares.of(customer.name)),
         waits=None if waits is None else schemas.WaitPercentiles(**waits._asdict()),
     )
+
+
+def _given_settings(body: schemas.CustomerSettings) -> dict[str, Any]:
+    given = {name: getattr(body, name) for name in body.model_fields_set if name != "expected"}
+    if isinstance(given.get("rate"), schemas.Rate):
+        given["rate"] = RateLimit(given["rate"].documents, given["rate"].per)
+    return given
 
 
 def _load_context(app_state: AppState, *, sees_all: bool) -> CustomerContext:

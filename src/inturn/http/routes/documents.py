@@ -194,9 +194,14 @@ def retry(id: DocumentId, scope: WriteScope) -> schemas.Receipt:
 
 
 @router.post("/documents/{id}/expedite", operation_id="expediteDocument", responses=ErrorResponses.of(409, 422))
-def expedite(id: DocumentId, scope: WriteScope) -> schemas.Document:
+def expedite(
+    id: DocumentId,
+    scope: WriteScope,
+    *,
+    undo: Annotated[bool, Query(description="Move an expedited document that waits back to its place.")] = False,
+) -> schemas.Document:
     """Operators: move a waiting document before all levels."""
-    return serialize_document(scope.expedite(id), scope.caller)
+    return serialize_document(scope.expedite(id, undo=undo), scope.caller)
 
 
 @router.get("/documents/{id}/why", operation_id="explainDocument", responses=ErrorResponses.of(422))

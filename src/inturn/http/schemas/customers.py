@@ -53,8 +53,8 @@ class CustomerPage(BaseModel):
     total: int | None = Field(description="The number of matching customers; null without `sort`.")
 
 
-class CustomerChange(StrictModel):
-    """The settings to change. Fields left out stay as they are; null removes a cap, a rate, a name or a retention."""
+class CustomerSettings(StrictModel):
+    """Some settings of a customer. Fields left out do not matter; null is no cap, rate, name or retention."""
 
     weight: Annotated[float, Field(ge=0.001, le=1_000)] = 1.0
     cap: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
@@ -62,6 +62,15 @@ class CustomerChange(StrictModel):
     paused: bool = False
     display_name: Name | None = None
     keep: InputTime | None = None
+
+
+class CustomerChange(CustomerSettings):
+    """The settings to change. Fields left out stay as they are; null removes a cap, a rate, a name or a retention."""
+
+    expected: CustomerSettings = Field(
+        default_factory=CustomerSettings,
+        description="The settings as they must still be. If one is another, nothing is changed and the answer is 409.",
+    )
 
 
 class Purge(StrictModel):

@@ -178,10 +178,11 @@ class Timeline(BaseModel):
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1_000)]
 
 
-class DocumentIds(StrictModel):
-    """Documents, by id."""
+class BulkExpedite(StrictModel):
+    """The documents to move to the front, or back to their places with `undo`."""
 
     ids: Ids
+    undo: bool = False
 
 
 class BulkFilter(StrictModel):

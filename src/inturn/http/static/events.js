@@ -14,6 +14,7 @@ const EVENT_KINDS = [
   "cancelled",
   "retried",
   "expedited",
+  "expedite_undone",
   "purged",
   "customer_changed",
   "queue_paused",

@@ -247,10 +247,10 @@ class State:
         row.started_at = row.finished_at = row.began_at = row.worked = None
         self.requeue(row, now)
 
-    def expedite(self, row: Row, now: int) -> None:
-        """Move a document to the expedited lane; a delay ends."""
+    def expedite(self, row: Row, now: int, *, undo: bool) -> None:
+        """Move a document to the expedited lane, or back; a delay ends."""
         was_waiting, level = row.state is WAITING, row.lane_level
-        row.expedited, row.lane_level = True, EXPEDITED_LEVEL
+        row.expedited, row.lane_level = not undo, row.level if undo else EXPEDITED_LEVEL
         if was_waiting:
             self.lanes.left(row, level)
             self.lanes.join(row)

@@ -9,6 +9,9 @@ from typing import Any
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError, NotFoundError, VersionConflictError
 from inturn.model import (
+    EXPEDITABLE,
+    NO_METADATA,
+    changed_settings,
     CANCELLABLE,
     RETRYABLE,
     Check,
@@ -220,13 +223,13 @@ class MemoryStore(Store):
             self._notify()
             return tuple(Receipt(row.id, row.level, row.count) for row in rows)
 
-    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
+    def expedite(self, id: str, operator: Operator, *, undo: bool = False, now: int | None = None) -> bool:
         with self._lock:
             now, row = self._now(now), self._state.row(id)
-            if row.expedited or row.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
+            if row.expedited is not undo or row.state not in EXPEDITABLE:
                 return False
-            self._state.expedite(row, now)
-            self._log_rows(EventKind.EXPEDITED, [row], operator, now)
+            self._state.expedite(row, now, undo=undo)
+            self._log_rows(EventKind.EXPEDITE_UNDONE if undo else EventKind.EXPEDITED, [row], operator, now)
             self._notify()
             return True
 
@@ -244,13 +247,19 @@ class MemoryStore(Store):
             return PruneResult(len(rows), 0, len(keys), blobs)
 
     def change_customer(
-        self, customer: str, changes: Mapping[str, Any], operator: Operator, *, now: int | None = None
+        self,
+        customer: str,
+        changes: Mapping[str, Any],
+        operator: Operator,
+        *,
+        expected: Mapping[str, Any] = NO_METADATA,
+        now: int | None = None,
     ) -> CustomerSettings:
         with self._lock:
             now, state = self._now(now), self._state
             known = state.lanes.customers.get(customer)
             before = CustomerSettings() if known is None else known.settings
-            settings = clean_settings(before._replace(**changes))
+            settings = changed_settings(before, changes, expected)
             state.lanes.change(state.lanes.customer(customer), settings)
             state.journal.append(EventKind.CUSTOMER_CHANGED, now, customer, (), operator, settings_to_dict(changes))
             self._notify()

@@ -244,10 +244,10 @@ WITH old AS (
     WHERE requeued.customer = old.customer AND requeued.lane = old.lane AND requeued.seq = old.seq
 ), changed AS (
     UPDATE document SET
-        lane = lane - mod(lane, 10), due_at = NULL, state = 'waiting',
+        lane = lane - mod(lane, 10) + CASE WHEN %(undo)s THEN level ELSE 0 END, due_at = NULL, state = 'waiting',
         ready_at = CASE state WHEN 'delayed' THEN %(now)s ELSE ready_at END
     WHERE seq = %(seq)s
     RETURNING customer, lane, seq, ready_at, cost
 )
 INSERT INTO requeued (customer, lane, seq, ready_at, cost) SELECT customer, lane, seq, ready_at, cost FROM changed
-RETURNING ready_at;
+RETURNING ready_at, lane;

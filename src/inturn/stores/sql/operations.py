@@ -7,12 +7,13 @@ from typing import Any
 from inturn.errors import NotFoundError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
+    EXPEDITABLE,
     EXPEDITED_LEVEL,
     RETRYABLE,
     CustomerSettings,
     DocumentState,
     Receipt,
-    clean_settings,
+    changed_settings,
     settings_to_dict,
 )
 from inturn.policy import Policy
@@ -51,32 +52,39 @@ def retry(
     return tuple(receipts)
 
 
-def expedite(transitions: Transitions, id_: str, operator: Operator) -> bool:
-    """Move a document ahead of all levels."""
+def expedite(transitions: Transitions, id_: str, operator: Operator, *, undo: bool) -> bool:
+    """Move a document ahead of all levels, or back to its own."""
     locked = transitions.lock_documents((id_,), frozenset(DocumentState))
     if not locked:
         raise NotFoundError(f"there is no document {id_}")
     _, facts = locked[0]
-    if level_of(facts.lane) == EXPEDITED_LEVEL or facts.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
+    is_expedited = level_of(facts.lane) == EXPEDITED_LEVEL
+    if is_expedited is not undo or facts.state not in EXPEDITABLE:
         return False
-    transitions.expedite(facts)
-    transitions.record_event(EventKind.EXPEDITED, facts)
-    transitions.add_grouped_events((EventKind.EXPEDITED,), operator)
+    kind = EventKind.EXPEDITE_UNDONE if undo else EventKind.EXPEDITED
+    transitions.expedite(facts, undo=undo)
+    transitions.record_event(kind, facts)
+    transitions.add_grouped_events((kind,), operator)
     return True
 
 
-def change_customer(
-    transitions: Transitions, submitter: Submitter, name: str, changes: Mapping[str, Any], operator: Operator
+def change_customer(  # noqa: PLR0913 - what is changed and what it must be, for whom and by whom
+    transitions: Transitions,
+    submitter: Submitter,
+    name: str,
+    changes: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    operator: Operator,
 ) -> CustomerSettings:
     """Change settings while no document is claimed and no run ends, so that running documents can be counted."""
     queries = transitions.queries
     (*_, before) = queries.fetch_one("customer", name=name) or (None,)
-    clean_settings(parse_settings(before)._replace(**changes))  # refused changes must not make the customer known
+    changed_settings(parse_settings(before), changes, expected)  # refused changes must not make the customer known
     owner, _ = submitter.lock_or_add_customer(name)
     queries.execute("lock_claims")
     queries.execute("lock_caps")
     (*_, before) = queries.fetch_one("customer", name=name) or (None,)
-    settings = clean_settings(parse_settings(before)._replace(**changes))
+    settings = changed_settings(parse_settings(before), changes, expected)
     running: dict[int, int] = dict(queries.fetch_all("running_counts"))
     transitions.lane_log.settings_changed(owner, settings, running.get(owner, 0))
     queries.execute(

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from inturn.errors import StoreReadOnlyError
 from inturn.model import (
+    NO_METADATA,
     Check,
     Customer,
     CustomerSettings,
@@ -185,8 +186,8 @@ class SqlStore(Store):
         self.notify()
         return receipts
 
-    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
-        return self.run_transitions(lambda transitions: operations.expedite(transitions, id, operator), now)
+    def expedite(self, id: str, operator: Operator, *, undo: bool = False, now: int | None = None) -> bool:
+        return self.run_transitions(lambda transitions: operations.expedite(transitions, id, operator, undo=undo), now)
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
         def work(queries: Queries) -> PruneResult:
@@ -198,12 +199,18 @@ class SqlStore(Store):
         return self.write(work, ends_runs=True, has_timeout=False)
 
     def change_customer(
-        self, customer: str, changes: Mapping[str, Any], operator: Operator, *, now: int | None = None
+        self,
+        customer: str,
+        changes: Mapping[str, Any],
+        operator: Operator,
+        *,
+        expected: Mapping[str, Any] = NO_METADATA,
+        now: int | None = None,
     ) -> CustomerSettings:
         def work(queries: Queries) -> CustomerSettings:
             transitions = Transitions(queries, self._cache, self.time(queries, now))
             submitter = self.submitter(queries, now)
-            settings = operations.change_customer(transitions, submitter, customer, changes, operator)
+            settings = operations.change_customer(transitions, submitter, customer, changes, expected, operator)
             transitions.flush()
             return settings
 

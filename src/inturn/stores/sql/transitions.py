@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from inturn.model import EXPEDITED_LEVEL, DocumentState, Receipt
+from inturn.model import DocumentState, Receipt
 from inturn.policy.scheduler import Head
 from inturn.store import (
     LEASE_LOST_ERROR,
@@ -210,7 +210,7 @@ class Transitions:
         """Undo a claim: back into its lane at its seq, with its old waiting time and the charge refunded."""
         self._end_attempt(facts, EventKind.RELEASED)
         self._stopped_if_capped(facts.owner)
-        ready_at = self._write_and_read("release_document", facts)
+        (ready_at,) = self._write_and_read("release_document", facts)
         self.lane_log.released(facts.owner, facts.lane, Head(facts.seq, ready_at, facts.cost), facts.charged)
         if facts.start_by is not None and facts.attempt == 1:
             self.lane_log.deadline_set(facts.owner, "start_by", facts.start_by)
@@ -271,25 +271,24 @@ class Transitions:
     def retry(self, facts: DocumentFacts, id_: str, level: int, count: int) -> Receipt:
         """Queue it again at the end of its lane; the check was made before."""
         self.queries.execute("end_last_attempt", seq=facts.seq)
-        seq = self._write_and_read("retry_document", facts, level=level, count=count)
+        (seq,) = self._write_and_read("retry_document", facts, level=level, count=count)
         self.lane_log.joined(facts.owner, move_to_level(facts.lane, level), 1, Head(seq, self.now, facts.cost))
         return Receipt(id_, level, count)
 
-    def expedite(self, facts: DocumentFacts) -> None:
-        """Put it into the lane ahead of all levels."""
-        ready_at = self._write_and_read("expedite_document", facts)
+    def expedite(self, facts: DocumentFacts, *, undo: bool) -> None:
+        """Put it into the lane ahead of all levels, or back into the one of its level."""
+        ready_at, lane = self._write_and_read("expedite_document", facts, undo=undo)
         self._leave(facts)
-        lane = move_to_level(facts.lane, EXPEDITED_LEVEL)
         self.lane_log.requeued(facts.owner, lane, Head(facts.seq, ready_at, facts.cost))
         self.should_notify = True
 
-    def _write_and_read(self, query: str, facts: DocumentFacts, **values: Any) -> int:
+    def _write_and_read(self, query: str, facts: DocumentFacts, **values: Any) -> Row:
         row = self.queries.fetch_one(
             query, seq=facts.seq, customer=facts.owner, lane=facts.lane, now=self.now, **values
         )
         if row is None:
             raise AssertionError("a document vanished inside its transaction")
-        return int(row[0])
+        return row
 
     def _end_attempt(self, facts: DocumentFacts, ended: EventKind, error: str | None = None) -> None:
         """Remember an attempt that does not end its document; `_write_attempts` writes it."""

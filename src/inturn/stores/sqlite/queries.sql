@@ -362,11 +362,12 @@ RETURNING seq;
 -- name: expedite_document
 DELETE FROM requeued WHERE customer = :customer AND lane = :lane AND seq = :seq;
 UPDATE document SET
-    lane = lane - lane % 10, due_at = NULL, state = 'waiting', ready_at = CASE state WHEN 'delayed' THEN :now ELSE ready_at END
+    lane = lane - lane % 10 + iif(:undo, level, 0), due_at = NULL, state = 'waiting',
+    ready_at = CASE state WHEN 'delayed' THEN :now ELSE ready_at END
 WHERE seq = :seq;
 INSERT OR REPLACE INTO requeued (customer, lane, seq, ready_at, cost)
 SELECT customer, lane, seq, ready_at, cost FROM document WHERE seq = :seq
-RETURNING ready_at;
+RETURNING ready_at, lane;
 
 -- name: heartbeat
 UPDATE document SET due_at = :until, leased_at = :now, doubted_at = NULL

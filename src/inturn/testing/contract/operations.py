@@ -232,6 +232,40 @@ class TestExpedite:
             harness.queue.expedite(UNKNOWN_ID, ANNA)
 
 
+    @guarantee("S17")
+    @pytest.mark.parametrize("group", [None, "team"])
+    def test_undo_puts_a_document_back_to_its_place(self, harness: StoreHarness, group: str | None) -> None:
+        receipts = harness.queue.submit("acme", [NewDocument("a", group=group) for _ in range(4)])
+        ids = [receipt.id for receipt in receipts]
+        assert harness.claim_one().document.id == ids[0]
+        before = harness.document(ids[2])
+        harness.queue.expedite(ids[2], ANNA)
+        harness.queue.expedite(ids[2], ANNA, undo=True)
+        assert harness.document(ids[2]) == before
+        event = harness.store.events(0, limit=100)[-1]
+        assert (event.kind, event.documents, event.operator) == (EventKind.EXPEDITE_UNDONE, (ids[2],), ANNA)
+        assert [claim.document.id for claim in harness.claim(9)] == ids[1:]
+        assert harness.store.recount(repair=False) == ()
+
+    @guarantee("S17")
+    def test_undo_leaves_an_ended_delay_ended(self, harness: StoreHarness) -> None:
+        id_ = harness.submit_one("acme", delay=seconds(100))
+        harness.queue.expedite(id_, ANNA)
+        harness.queue.expedite(id_, ANNA, undo=True)
+        document = harness.claim_one().document
+        assert (document.id, document.expedited) == (id_, False)
+
+    @guarantee("S17")
+    def test_refuses_to_undo_what_was_not_expedited_or_does_not_wait(self, harness: StoreHarness) -> None:
+        id_ = harness.submit_one("acme")
+        with pytest.raises(IllegalTransitionError, match="waiting and cannot go back"):
+            harness.queue.expedite(id_, ANNA, undo=True)
+        harness.queue.expedite(id_, ANNA)
+        harness.claim_one()
+        with pytest.raises(IllegalTransitionError, match="cannot go back"):
+            harness.queue.expedite(id_, ANNA, undo=True)
+
+
 class TestPurge:
     """Test `Store.purge`."""
 

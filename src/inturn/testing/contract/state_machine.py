@@ -188,11 +188,11 @@ class StoreStateMachine(RuleBasedStateMachine):
         ids = [self.ids[index % len(self.ids)] for index in pick]
         self.on_both(lambda which: getattr(self.stores[which], what)(ids, ANNA))
 
-    @rule(pick=INDEXES)
+    @rule(pick=INDEXES, undo=st.booleans())
     @precondition(lambda self: bool(self.ids))
-    def expedite(self, pick: int) -> None:
+    def expedite(self, pick: int, undo: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
         id_ = self.ids[pick % len(self.ids)]
-        self.on_both(lambda which: self.stores[which].expedite(id_, ANNA))
+        self.on_both(lambda which: self.stores[which].expedite(id_, ANNA, undo=undo))
 
     @rule(customer=CUSTOMERS)
     def purge(self, customer: str) -> None:

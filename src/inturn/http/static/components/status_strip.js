@@ -8,7 +8,7 @@ import { t } from "../i18n.js";
 import { pageUrl } from "../routes.js";
 import { currentUser, mayOperate } from "../session.js";
 import { icon } from "./icons.js";
-import { toast } from "./toast.js";
+import { requireUnchanged, toast, toastWithUndo } from "./toast.js";
 
 const INTERVAL_MS = 10_000;
 const EVENTS = ["queue_paused", "queue_resumed", "customer_changed", "worker_paused", "worker_resumed"];
@@ -95,16 +95,14 @@ function pauseText(fact, operator, why, at) {
  */
 function remedy(notice, reload) {
   if (currentUser()?.customer) return null;
-  const { kind, names } = notice;
+  const { kind, names, why } = notice;
   const isOne = kind === "customers_paused" && names.length === 1;
   if (mayOperate() && (kind === "queue_paused" || isOne)) {
     const resume = async (/** @type {Event} */ event) => {
       const button = /** @type {HTMLButtonElement} */ (event.currentTarget);
       button.disabled = true;
       try {
-        if (isOne) await send("PATCH", `/v1/customers/${encodeURIComponent(names[0])}`, { body: { paused: false } });
-        else await send("POST", "/v1/queue/resume");
-        toast(t("shell.resumed"));
+        toastWithUndo(t("shell.resumed"), await (isOne ? resumeCustomer(names[0], why, reload) : resumeQueue(why, reload)));
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
         toast(error.message, { kind: "error" });
@@ -116,6 +114,35 @@ function remedy(notice, reload) {
     return el("button", { class: "button button-small", type: "button", on: { click: resume } }, t("shell.resume"));
   }
   return el("a", { class: "notice-link", href: hrefOf(notice) }, t(`shell.notice_link_${kind}`));
+}
+
+/**
+ * Resume a customer; return the function that pauses it again, for the same reason.
+ * @param {string} name
+ * @param {string} why
+ * @param {() => Promise<unknown>} reload
+ */
+async function resumeCustomer(name, why, reload) {
+  const path = `/v1/customers/${encodeURIComponent(name)}`;
+  await send("PATCH", path, { body: { paused: false } });
+  return async () => {
+    await send("PATCH", path, { body: { paused: true, expected: { paused: false } }, query: { why } });
+    await reload();
+  };
+}
+
+/**
+ * Resume the queue; return the function that pauses it again, for the same reason.
+ * @param {string} why
+ * @param {() => Promise<unknown>} reload
+ */
+async function resumeQueue(why, reload) {
+  const left = await send("POST", "/v1/queue/resume");
+  return async () => {
+    requireUnchanged(await get("/v1/queue"), left);
+    await send("POST", "/v1/queue/pause", { query: { why } });
+    await reload();
+  };
 }
 
 /** @param {Api.Notice} notice */

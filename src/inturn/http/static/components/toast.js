@@ -1,15 +1,19 @@
 // Short messages at the edge of the page, read out by screen readers.
 
+import { ApiError } from "../api.js";
 import { el } from "../dom.js";
 import { t } from "../i18n.js";
 import { icon } from "./icons.js";
 
 const TOAST_DURATION_MS = 6_000;
+const UNDO_DURATION_MS = 12_000;
 /** @type {HTMLElement | null} */
 let container = null;
 
 /**
  * toast("Saved"), toast(error.message, {kind: "error"}), toast(text, {action: {text, call}, durationMs: 0})
+ *
+ * A toast stays while the pointer or the focus is on it, and goes when its action is chosen.
  * @param {string} text
  * @param {{ kind?: "info" | "error", action?: { text: string, call: () => unknown } | null, durationMs?: number }} options
  */
@@ -19,7 +23,11 @@ export function toast(text, { kind = "info", action = null, durationMs = kind ==
     document.body.append(container);
   }
   const close = () => node.remove();
-  const button = action && el("button", { class: "button button-small", type: "button", on: { click: action.call } }, action.text);
+  const act = () => {
+    close();
+    return action?.call();
+  };
+  const button = action && el("button", { class: "button button-small", type: "button", on: { click: act } }, action.text);
   /** @type {HTMLElement} */
   const node = el(
     "div",
@@ -29,6 +37,37 @@ export function toast(text, { kind = "info", action = null, durationMs = kind ==
     el("button", { class: "button-icon", type: "button", "aria-label": t("shell.close"), on: { click: close } }, icon("close")),
   );
   container.append(node);
-  if (durationMs > 0) setTimeout(close, durationMs);
+  const closeUnlessUsed = () => {
+    if (node.matches(":hover, :focus-within")) setTimeout(closeUnlessUsed, TOAST_DURATION_MS);
+    else close();
+  };
+  if (durationMs > 0) setTimeout(closeUnlessUsed, durationMs);
   return close;
+}
+
+/**
+ * Throw what the server would if it is no longer as this operator left it: a colleague changed it since.
+ * @param {unknown} now
+ * @param {unknown} left
+ */
+export function requireUnchanged(now, left) {
+  if (JSON.stringify(now) !== JSON.stringify(left)) throw new ApiError("version_conflict", 409, null);
+}
+
+/**
+ * Say what was done, and offer to undo it. `undo` throws an ApiError if somebody else changed it since.
+ * @param {string} text
+ * @param {() => Promise<unknown>} undo
+ */
+export function toastWithUndo(text, undo) {
+  const call = async () => {
+    try {
+      await undo();
+      toast(t("shell.undone"));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      toast(error.message, { kind: "error" });
+    }
+  };
+  toast(text, { action: { text: t("shell.undo"), call }, durationMs: UNDO_DURATION_MS });
 }

@@ -12,7 +12,7 @@ import { rangeFromQuery, timeRange } from "../components/time_range.js";
 
 /** @import { View } from "../router.js" */
 
-const KINDS = ["cancelled", "retried", "expedited", "purged", "customer_changed", "queue_paused", "queue_resumed", "policy_set", "repaired", "key_made", "key_ended", "worker_paused", "worker_resumed", "failures_acknowledged"];
+const KINDS = ["cancelled", "retried", "expedited", "expedite_undone", "purged", "customer_changed", "queue_paused", "queue_resumed", "policy_set", "repaired", "key_made", "key_ended", "worker_paused", "worker_resumed", "failures_acknowledged"];
 /** @type {("kind" | "operator" | "customer")[]} */
 const FILTERS = ["kind", "operator", "customer"];
 const PAGE_SIZE = 50;

@@ -9,7 +9,7 @@ import { mayAct, mayOperate } from "../session.js";
 import { confirm } from "../components/dialog.js";
 import { icon } from "../components/icons.js";
 import { emptyState } from "../components/placeholders.js";
-import { toast } from "../components/toast.js";
+import { toast, toastWithUndo } from "../components/toast.js";
 import { DetailsPanel, LevelPanel, MetadataPanel } from "./document/details.js";
 import { SENT_WINDOW_MICROSECONDS } from "./document/answer.js";
 import { PreviewPanel } from "./document/preview.js";
@@ -187,6 +187,11 @@ class DocumentPage {
     if (hadFocus) /** @type {HTMLElement | null} */ (document.querySelector(".title-actions button, .title"))?.focus({ preventScroll: true });
   }
 
+  async #undoExpedite() {
+    await send("POST", `${this.path}/expedite`, { query: { undo: true } });
+    await this.#reload();
+  }
+
   /** @param {string} act */
   async #act(act) {
     const answer = await confirm({ title: t(`document.ask_${act}`), text: t(`document.about_${act}`), action: t(`document.do_${act}`), ...(act === "cancel" && { danger: true, dismiss: t("shell.dont_cancel") }) });
@@ -195,7 +200,8 @@ class DocumentPage {
     try {
       if (act === "cancel") await send("DELETE", this.path, { query });
       else await send("POST", `${this.path}/${act}`, { query });
-      toast(t(`document.did_${act}`));
+      if (act === "expedite") toastWithUndo(t("document.did_expedite"), () => this.#undoExpedite());
+      else toast(t(`document.did_${act}`));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       toast(error.message, { kind: "error" });

@@ -10,7 +10,7 @@ import { appearanceChoices } from "../components/choices.js";
 import { confirm } from "../components/dialog.js";
 import { readOnlyNote, selectField } from "../components/fields.js";
 import { panel } from "../components/panel.js";
-import { toast } from "../components/toast.js";
+import { requireUnchanged, toast, toastWithUndo } from "../components/toast.js";
 
 /** @import { View } from "../router.js" */
 /** @import { Child } from "../dom.js" */
@@ -117,9 +117,14 @@ class QueuePanel {
       : [t("settings.pause"), t("settings.pause_text"), "pause", t("settings.now_paused")];
     const answer = await confirm({ title, text: words, action: title, danger: verb === "pause" });
     if (answer === null) return;
+    const before = this.paused;
     try {
-      this.#show(await send("POST", `/v1/queue/${verb}`, { query: { why: answer.why } }));
-      toast(done);
+      const left = await send("POST", `/v1/queue/${verb}`, { query: { why: answer.why } });
+      this.#show(left);
+      toastWithUndo(done, async () => {
+        requireUnchanged(await get("/v1/queue"), left);
+        this.#show(await (before ? send("POST", "/v1/queue/pause", { query: { why: before.why } }) : send("POST", "/v1/queue/resume")));
+      });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       toast(error.message, { kind: "error" });

@@ -12,7 +12,7 @@ import { confirm } from "../components/dialog.js";
 import { readOnlyNote } from "../components/fields.js";
 import { emptyState } from "../components/placeholders.js";
 import { relativeTime, updateRelativeTime } from "../components/relative_time.js";
-import { toast } from "../components/toast.js";
+import { requireUnchanged, toast, toastWithUndo } from "../components/toast.js";
 
 /** @import { View } from "../router.js" */
 /** @typedef {Api.Worker} Worker */
@@ -43,6 +43,17 @@ export async function mount(view) {
 
   const load = async () => draw(await get("/v1/workers", { signal: view.signal }));
 
+  /**
+   * @param {string} name
+   * @param {"pause" | "resume"} action
+   * @param {string} why
+   */
+  async function change(name, action, why) {
+    const left = await send("POST", `/v1/workers/${encodeURIComponent(name)}/${action}`, { query: { why } });
+    draw(left);
+    return left;
+  }
+
   /** @param {Worker} worker */
   async function setPaused(worker) {
     const { name } = worker;
@@ -50,8 +61,11 @@ export async function mount(view) {
     if (answer === null) return;
     const action = worker.paused === null ? "pause" : "resume";
     try {
-      draw(await send("POST", `/v1/workers/${encodeURIComponent(name)}/${action}`, { query: { why: answer.why } }));
-      toast(t(action === "pause" ? "workers.now_paused" : "workers.resumed", { name }));
+      const left = await change(name, action, answer.why);
+      toastWithUndo(t(action === "pause" ? "workers.now_paused" : "workers.resumed", { name }), async () => {
+        requireUnchanged(pauseOf(await get("/v1/workers"), name), pauseOf(left, name));
+        await change(name, action === "pause" ? "resume" : "pause", worker.paused?.why ?? "");
+      });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       toast(error.message, { kind: "error" });
@@ -62,6 +76,14 @@ export async function mount(view) {
   autoRefresh(view, load);
   fill(view.root, summary, !mayOperate() && readOnlyNote(), none, list);
   return {};
+}
+
+/**
+ * @param {Api.Workers} answer
+ * @param {string} name
+ */
+function pauseOf({ workers }, name) {
+  return workers.find((worker) => worker.name === name)?.paused;
 }
 
 /** One worker; `switched(worker)` pauses or resumes it. */

@@ -5,7 +5,7 @@ import { el, fill, setText } from "../../dom.js";
 import { t } from "../../i18n.js";
 import { confirm, openDialog } from "../../components/dialog.js";
 import { numberField, textArea, textField } from "../../components/fields.js";
-import { toast } from "../../components/toast.js";
+import { toast, toastWithUndo } from "../../components/toast.js";
 
 const SECOND = 1_000_000;
 const DAY = 86_400 * SECOND;
@@ -46,7 +46,11 @@ async function pauseOrResume(path, { paused, customer, display_name: shown }, re
   if (answer === null) return;
   await withErrorToast(async () => {
     await send("PATCH", path, { body: { paused: !paused }, query: { why: answer.why } });
-    toast(t(paused ? "customer.resumed" : "customer.now_paused"));
+    const undo = async () => {
+      await send("PATCH", path, { body: { paused, expected: { paused: !paused } } });
+      await reload();
+    };
+    toastWithUndo(t(paused ? "customer.resumed" : "customer.now_paused"), undo);
     await reload();
   });
 }
@@ -90,7 +94,8 @@ async function withErrorToast(act) {
  * @param {() => Promise<unknown>} reload
  */
 async function editSettings(path, customer, reload) {
-  const isChanged = await openDialog(t("customer.edit_ask", { name: customer.display_name ?? customer.customer }), (close) => {
+  /** @type {ReturnType<typeof changedSettings> | null} */
+  const changed = await openDialog(t("customer.edit_ask", { name: customer.display_name ?? customer.customer }), (close) => {
     const fields = settingsFields(customer);
     const reason = textArea({ label: t("shell.why"), hint: t("shell.why_hint"), rows: 2, maxlength: 1000 });
     const errorText = el("p", { class: "field-error", role: "alert" });
@@ -105,7 +110,7 @@ async function editSettings(path, customer, reload) {
       save.disabled = true;
       try {
         await send("PATCH", path, { body: changes, query: { why: reason.input.value.trim() } });
-        close(true);
+        close(changes);
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
         fill(errorText, error.message);
@@ -118,8 +123,12 @@ async function editSettings(path, customer, reload) {
     const rate = el("fieldset", { class: "pair-fields" }, el("legend", {}, t("customer.edit_rate")), documents.node, per.node);
     return el("form", { class: "form", on: { submit } }, name.node, weight.node, cap.node, rate, keep.node, reason.node, errorText, el("div", { class: "dialog-buttons" }, cancel, save));
   });
-  if (isChanged === null) return;
-  toast(t("customer.saved"));
+  if (changed === null) return;
+  const before = Object.fromEntries(Object.keys(changed).map((name) => [name, customer[/** @type {keyof Api.CustomerDetail} */ (name)]]));
+  toastWithUndo(t("customer.saved"), async () => {
+    await send("PATCH", path, { body: { ...before, expected: changed } });
+    await reload();
+  });
   await withErrorToast(reload);
 }
 

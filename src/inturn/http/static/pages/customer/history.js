@@ -8,7 +8,7 @@ import { seesAll } from "../../session.js";
 const FETCH_LIMIT = 50;
 const MAX_ENTRIES = 15;
 /** @type {Record<string, string>} */
-const STATE_BY_KIND = { submitted: "waiting", started: "running", done: "done", failed: "failed", cancelled: "cancelled", expired: "expired", retried: "waiting", expedited: "waiting" };
+const STATE_BY_KIND = { submitted: "waiting", started: "running", done: "done", failed: "failed", cancelled: "cancelled", expired: "expired", retried: "waiting", expedited: "waiting", expedite_undone: "waiting" };
 const PROCESSED_STATES = ["running", "done", "failed", "cancelled", "expired"];
 /** Audit entries that the documents' own states already show. */
 const SKIPPED_AUDIT_KINDS = new Set(["cancelled"]);

@@ -7,7 +7,7 @@ import { t } from "../../i18n.js";
 import { mayOperate } from "../../session.js";
 import { levelName } from "../../components/badges.js";
 import { confirm } from "../../components/dialog.js";
-import { toast } from "../../components/toast.js";
+import { toast, toastWithUndo } from "../../components/toast.js";
 import { filtersFromQuery } from "./filters.js";
 
 /** @type {Api.DocumentState[]} */
@@ -93,9 +93,12 @@ export class BulkActions {
         typed: act === "cancel" && n >= TYPED_CONFIRMATION_THRESHOLD ? String(n) : null,
       });
       if (answer === null) return;
+      const moved = this.#expeditable();
       let done = 0;
       for (const body of groups) done += (await send("POST", `/v1/documents/${act}`, { body, query: { why: answer.why } })).documents;
-      toast(t(`documents.did_${act}`, { n: done }));
+      const text = t(`documents.did_${act}`, { n: done });
+      if (act === "expedite") toastWithUndo(text, () => this.#undoExpedite(moved));
+      else toast(text);
       this.clear();
       await this.#list.refreshAll();
     } catch (error) {
@@ -123,16 +126,25 @@ export class BulkActions {
    * @param {Api.BulkFilter[]} groups
    */
   async #countFor(act, groups) {
-    if (act === "expedite") {
-      const waiting = this.#list.rows.filter((row) => this.#list.selection.has(row.id) && !row.expedited && ["waiting", "delayed"].includes(row.state));
-      return waiting.length;
-    }
+    if (act === "expedite") return this.#expeditable().length;
     let n = 0;
     for (const group of groups) {
       if (group.state?.length === 0) continue;
       n += (await send("POST", `/v1/documents/${act}`, { body: { ...group, dry_run: true } })).documents;
     }
     return n;
+  }
+
+  /** The ids of the chosen documents that can be moved to the front. */
+  #expeditable() {
+    const rows = this.#list.rows.filter((row) => this.#list.selection.has(row.id) && !row.expedited && ["waiting", "delayed"].includes(row.state));
+    return rows.map((row) => row.id);
+  }
+
+  /** @param {string[]} moved */
+  async #undoExpedite(moved) {
+    for (const ids of chunks(moved, MAX_IDS_PER_REQUEST)) await send("POST", "/v1/documents/expedite", { body: { ids, undo: true } });
+    await this.#list.refreshAll();
   }
 
   /**
