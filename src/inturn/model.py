@@ -493,7 +493,7 @@ def changed_settings(
     for name, value in expected.items():
         if getattr(before, name) != value:
             raise VersionConflictError(
-                f"{name} is {getattr(before, name)!r} by now, not {value!r}; nothing was changed: read the settings again"
+                f"{name} is {getattr(before, name)!r} by now, not {value!r}; nothing was changed: read them again"
             )
     return clean_settings(before._replace(**changes))
 

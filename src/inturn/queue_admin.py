@@ -3,7 +3,7 @@
 Each change of an operator writes an event with the operator's name and reason, the audit log.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from inturn.errors import IllegalTransitionError, InvalidInputError

@@ -21,7 +21,18 @@ from typing import Any, Protocol, runtime_checkable
 
 from inturn.api_keys import ApiKey
 from inturn.errors import InturnError, StaleFenceError
-from inturn.model import NO_METADATA, Check, Claim, Customer, CustomerSettings, Document, Receipt, ResultFile, Worker, WorkerReport
+from inturn.model import (
+    NO_METADATA,
+    Check,
+    Claim,
+    Customer,
+    CustomerSettings,
+    Document,
+    Receipt,
+    ResultFile,
+    Worker,
+    WorkerReport,
+)
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastLog, ForecastOutcome
 from inturn.store_history import History

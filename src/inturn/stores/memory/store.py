@@ -9,10 +9,9 @@ from typing import Any
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError, NotFoundError, VersionConflictError
 from inturn.model import (
+    CANCELLABLE,
     EXPEDITABLE,
     NO_METADATA,
-    changed_settings,
-    CANCELLABLE,
     RETRYABLE,
     Check,
     Claim,
@@ -25,7 +24,7 @@ from inturn.model import (
     Worker,
     WorkerPause,
     WorkerReport,
-    clean_settings,
+    changed_settings,
     settings_to_dict,
 )
 from inturn.policy import Policy

@@ -68,7 +68,7 @@ def expedite(transitions: Transitions, id_: str, operator: Operator, *, undo: bo
     return True
 
 
-def change_customer(  # noqa: PLR0913 - what is changed and what it must be, for whom and by whom
+def change_customer(
     transitions: Transitions,
     submitter: Submitter,
     name: str,

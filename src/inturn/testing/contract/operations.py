@@ -3,7 +3,7 @@
 import pytest
 
 from inturn.errors import IllegalTransitionError, NotFoundError
-from inturn.model import DocumentState, seconds
+from inturn.model import DocumentState, NewDocument, seconds
 from inturn.store import (
     AckStatus,
     DocumentFilter,
@@ -230,7 +230,6 @@ class TestExpedite:
             harness.queue.expedite(id_, ANNA)
         with pytest.raises(NotFoundError):
             harness.queue.expedite(UNKNOWN_ID, ANNA)
-
 
     @guarantee("S17")
     @pytest.mark.parametrize("group", [None, "team"])

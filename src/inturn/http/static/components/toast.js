@@ -55,7 +55,7 @@ export function requireUnchanged(now, left) {
 }
 
 /**
- * Say what was done, and offer to undo it. `undo` throws an ApiError if somebody else changed it since.
+ * Say what was done, and offer to undo it. `undo` throws an ApiError if another operator changed it since.
  * @param {string} text
  * @param {() => Promise<unknown>} undo
  */
