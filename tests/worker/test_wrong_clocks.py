@@ -99,12 +99,12 @@ class SkewedClock:
             cwd=self._folder,
             env=self._environment,
             stderr=subprocess.PIPE,
-            text=True,
+            bufsize=0,  # what a buffer held behind the first line, `communicate` would not return
         )
         assert process.stderr is not None
         reported = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        return reported + process.communicate(timeout=60)[1]
+        return (reported + process.communicate(timeout=60)[1]).decode()
 
     def server(self) -> None:
         """Submit through a server, and read a list from it."""
