@@ -94,6 +94,7 @@ REQUIRED = {
     "CheckRequest": set(),
     "BulkExpedite": {"ids"},
     "CustomerChange": set(),
+    "CustomerSettings": set(),
     "BulkFilter": set(),
     "DocumentSpec": {"name"},
     "ApiKeySpec": {"name", "scope"},

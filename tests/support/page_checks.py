@@ -79,7 +79,13 @@ def problems(page: Page, language: str) -> list[str]:
 def axe_violations(page: Page) -> list[str]:
     """List the accessibility violations that axe finds."""
     answer: dict[str, Any] = AXE.run(page, context=AXE_CONTEXT or None, options=AXE_OPTIONS).response
-    return [f"{violation['id']}: {violation['nodes'][0]['html'][:160]}" for violation in answer["violations"]]
+    return [f"{violation['id']}: {_describe(violation['nodes'][0])}" for violation in answer["violations"]]
+
+
+def _describe(node: dict[str, Any]) -> str:
+    """Describe an element that axe objects to, and its first reason."""
+    reasons = [check["message"] for check in (*node["any"], *node["all"], *node["none"])]
+    return f"{node['html'][:160]} ({'; '.join(reasons[:1])})"
 
 
 @functools.cache
