@@ -5,6 +5,7 @@ Times and durations are integer microseconds; times are since 1970 (UTC).
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
@@ -144,6 +145,21 @@ _JSON_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _CONTAINER_TYPES: Final = (dict, list, tuple)
 
 
+DEFAULT_QUEUE: Final = "default"
+"""The queue of documents that name none. Every store has it."""
+_QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def clean_queue(name: str) -> str:
+    """Validate a queue's name."""
+    if not isinstance(name, str) or _QUEUE_NAME.fullmatch(name) is None:
+        raise InvalidInputError(
+            f"a queue's name has 1 to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a"
+            f" digit, not {name!r}"
+        )
+    return name
+
+
 class _DocumentFields(NamedTuple):
     name: str
     uri: str | None
@@ -159,13 +175,15 @@ class _DocumentFields(NamedTuple):
     max_attempts: int
     pages: int | None
     group: str | None
+    queue: str
 
 
 class NewDocument(_DocumentFields):
     """A document to submit: a stored file (`blob`) or a reference (`uri`), and how to treat it.
 
     `pages` is counted at submission. `group` names a part of the customer, for example a team or a user: groups of one
-    customer take turns. Metadata is held as JSON text (`metadata_json`), which stores write unchanged.
+    customer take turns. `queue` names the queue that it waits in, which is made on first use. Metadata is held as JSON
+    text (`metadata_json`), which stores write unchanged.
     `_make` skips validation; stores use it for rows that were validated before.
     """
 
@@ -187,6 +205,7 @@ class NewDocument(_DocumentFields):
         max_attempts: int = 3,
         pages: int | None = None,
         group: str | None = None,
+        queue: str = DEFAULT_QUEUE,
     ) -> Self:
         """Validate the fields."""
         if type(name) is not str or not (name.isascii() and name.isprintable() and 0 < len(name) <= MAX_NAME_LENGTH):
@@ -203,6 +222,8 @@ class NewDocument(_DocumentFields):
             batch = clean_text("a batch's name", batch)
         if group is not None:
             group = clean_text("a group's name", group)
+        if queue is not DEFAULT_QUEUE:
+            queue = clean_queue(queue)
         if start_by is not None:
             clean_time("start_by", start_by)
         if uri is not None or media_type is not None or size is not None or pages is not None:
@@ -224,6 +245,7 @@ class NewDocument(_DocumentFields):
             max_attempts,
             pages,
             group,
+            queue,
         )
 
     @property
@@ -368,6 +390,8 @@ class WorkerReport(NamedTuple):
     None if the worker does not report it."""
     version: str | None = None
     """The version of Inturn that the worker runs. None if it does not report it."""
+    queues: tuple[str, ...] = (DEFAULT_QUEUE,)
+    """The queues that it serves."""
 
     @property
     def open_slots(self) -> int:
@@ -380,6 +404,8 @@ def report_to_json(report: WorkerReport) -> tuple[str, str | None]:
     fields = {**report._asdict(), "progress": dict(report.progress)}
     at_work = fields.pop("at_work")
     del fields["version"]
+    if report.queues == (DEFAULT_QUEUE,):
+        del fields["queues"]
     return json.dumps(fields), None if at_work is None else json.dumps(dict(at_work))
 
 
@@ -388,6 +414,7 @@ def report_from_json(text: str, at_work: str | None, version: str | None = None)
     fields = json.loads(text)
     fields["progress"] = {id_: Progress(*values) for id_, values in fields["progress"].items()}
     fields["at_work"] = None if at_work is None else json.loads(at_work)
+    fields["queues"] = tuple(fields.get("queues", (DEFAULT_QUEUE,)))
     return WorkerReport(**fields, version=version)
 
 
@@ -421,11 +448,12 @@ class Claim(NamedTuple):
 
 
 class LaneStatus(NamedTuple):
-    """One customer's waiting documents of one level."""
+    """One customer's waiting documents of one level of a queue."""
 
     level: int
     waiting: int
     is_open: bool
+    queue: str = DEFAULT_QUEUE
 
 
 class RateLimit(NamedTuple):
@@ -447,6 +475,24 @@ class CustomerSettings(NamedTuple):
     """Retention of its ended documents in microseconds; None: the default of the queue."""
 
 
+class QueueSettings(NamedTuple):
+    """Settings of one queue, changed by operators."""
+
+    description: str | None = None
+    weight: float = 1.0
+    """How often it is served, compared with the other queues of a worker that serves several."""
+
+
+class QueueStatus(NamedTuple):
+    """A queue of a store: its settings, its documents that wait and run, and whether it is paused."""
+
+    name: str
+    settings: QueueSettings
+    paused: bool
+    waiting: int
+    running: int
+
+
 class Customer(NamedTuple):
     """A customer: its counter, settings, running documents and lanes."""
 
@@ -463,6 +509,15 @@ class Customer(NamedTuple):
     def waiting(self) -> int:
         """Documents in its lanes."""
         return sum(lane.waiting for lane in self.lanes)
+
+
+def changed_queue_settings(before: QueueSettings, changes: Mapping[str, Any]) -> QueueSettings:
+    """Apply changes to the settings of a queue, and validate them."""
+    settings = before._replace(**changes)
+    clean_number("weight", settings.weight, MIN_WEIGHT, MAX_WEIGHT)
+    if settings.description is not None:
+        clean_text("description", settings.description)
+    return settings
 
 
 def clean_settings(settings: CustomerSettings) -> CustomerSettings:

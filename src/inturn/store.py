@@ -10,9 +10,9 @@ The value types are in `inturn.store_types` and can be imported from here. Guara
 - A2. Arguments are valid, because `inturn.queue` has checked them. Unknown ids and customers raise `NotFoundError`.
 - A3. Every state change of a document is listed in `inturn.model.TRANSITIONS` and writes an event.
 
-Terms. A *lane* holds one customer's waiting documents of one level, by seq. A lane is *open* unless a pause, cap or
-rate limit closes it. *V* is the virtual time of a level (`inturn.policy.scheduler`). A *check* lowers the customer's
-counter and returns a level.
+Terms. A *lane* holds one customer's waiting documents of one level of one queue, by seq. A lane is *open* unless a
+pause, cap or rate limit closes it. *V* is the virtual time of a level (`inturn.policy.scheduler`). A *check* lowers the
+customer's counter and returns a level.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,15 @@ from typing import Any, Protocol, runtime_checkable
 from inturn.api_keys import ApiKey
 from inturn.errors import InturnError, StaleFenceError
 from inturn.model import (
+    DEFAULT_QUEUE,
     NO_METADATA,
     Check,
     Claim,
     Customer,
     CustomerSettings,
     Document,
+    QueueSettings,
+    QueueStatus,
     Receipt,
     ResultFile,
     Worker,
@@ -88,6 +91,8 @@ from inturn.store_types import (
     Work,
     WorkLog,
     check_fingerprint,
+    describe_queue,
+    describe_track,
     held_time,
     live_slots,
     matching_errors,
@@ -149,6 +154,8 @@ __all__ = [
     "Work",
     "WorkLog",
     "check_fingerprint",
+    "describe_queue",
+    "describe_track",
     "held_time",
     "live_slots",
     "matching_errors",
@@ -242,6 +249,9 @@ class Store(Protocol):
              cancelled runs the time until the lease or the run ended. No end moves an open lane before V.
         S55. While documents of other customers are started too, no start brings a customer above `max_share` of the
              live slots (`inturn.policy.slot_share`). Live are those of workers that reported within `WORKER_TIMEOUT`.
+        S73. A claim gets documents of the queues that it names, and of no other. Each queue has lanes, virtual times,
+             an overdue slot and shares of its own; what a customer's settings allow counts over all queues. A claim of
+             several queues is served by `inturn.policy.queue_turns`.
         S56. Groups of one customer take turns inside each of its lanes (`inturn.policy.groups`). When and how often a
              lane is served does not depend on its groups. With the order `classic` groups have no effect.
         """
@@ -351,14 +361,28 @@ class Store(Protocol):
              distance from V and changes no level.
         """
 
-    def pause(self, operator: Operator, *, now: int | None = None) -> None:
-        """Stop starting documents in the whole queue. S20. Running documents may finish; submits continue."""
+    def pause(self, operator: Operator, *, queue: str | None = None, now: int | None = None) -> None:
+        """Stop starting documents, of one queue or of all. S20. Running documents may finish; submits continue.
 
-    def resume(self, operator: Operator, *, now: int | None = None) -> None:
+        A pause of all queues and that of one of them are apart. NotFoundError if there is no such queue.
+        """
+
+    def resume(self, operator: Operator, *, queue: str | None = None, now: int | None = None) -> None:
         """Start documents again. S21. Lanes keep their virtual time."""
 
-    def paused(self) -> Operator | None:
-        """Return the operator who paused the queue, with the reason; None if it is not paused."""
+    def paused(self, queue: str | None = None) -> Operator | None:
+        """Return the operator who paused all queues, or this one, with the reason; None if it is not paused."""
+
+    def change_queue(
+        self, name: str, changes: Mapping[str, Any], operator: Operator, *, now: int | None = None
+    ) -> QueueSettings:
+        """Change some settings (fields of `QueueSettings`) of a queue, known or new.
+
+        S72. A queue is made by this or by its first document, and stays. Every store has the queue `default`.
+        """
+
+    def queues(self) -> tuple[QueueStatus, ...]:
+        """Return all queues in the order in which they were made, with the numbers of their documents."""
 
     def policy(self) -> PolicyVersion:
         """Return the active policy."""
@@ -474,8 +498,8 @@ class Store(Protocol):
     def stored_bytes(self, customer: str) -> int:
         """Sum the sizes of a customer's documents in any state. S43. 0 for an unknown customer."""
 
-    def scheduler_snapshot(self) -> SchedulerSnapshot:
-        """Return all lanes with documents, and the scheduler state. S31. A claim now would start from it."""
+    def scheduler_snapshot(self, queue: str = DEFAULT_QUEUE) -> SchedulerSnapshot:
+        """Return all lanes of a queue with documents, and its scheduler state. S31. A claim now would start from it."""
 
     def ahead_in_lane(self, id: str) -> int:
         """Count the documents that would start before a waiting one in its own lane. S32. 0 in any other state."""

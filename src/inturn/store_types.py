@@ -9,10 +9,20 @@ from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from inturn.errors import InturnError, InvalidInputError
-from inturn.model import NO_METADATA, SECOND, Claim, Document, DocumentState, NewDocument, Receipt, ResultFile
+from inturn.model import (
+    DEFAULT_QUEUE,
+    NO_METADATA,
+    SECOND,
+    Claim,
+    Document,
+    DocumentState,
+    NewDocument,
+    Receipt,
+    ResultFile,
+)
 from inturn.policy import Policy, TurnPolicy
 from inturn.policy.retention import Checkpoint
-from inturn.policy.scheduler import Head
+from inturn.policy.scheduler import LEVELS, Head
 from inturn.search_query import SearchQuery
 
 IDEMPOTENCY_KEY_RETENTION: Final = 7 * 86_400 * SECOND
@@ -60,11 +70,12 @@ SubmitResult = tuple[Receipt, ...] | InturnError
 
 
 class ClaimRequest(NamedTuple):
-    """A worker's request for up to `limit` documents, each leased for `lease` microseconds."""
+    """A worker's request for up to `limit` documents of its queues, each leased for `lease` microseconds."""
 
     worker: str
     limit: int
     lease: int
+    queues: tuple[str, ...] = (DEFAULT_QUEUE,)
 
 
 class OutcomeKind(StrEnum):
@@ -158,6 +169,7 @@ class DocumentFilter(NamedTuple):
     submitted: TimeRange | None = None
     ended: TimeRange | None = None
     """A document that has not ended is in no such range."""
+    queue: str | None = None
 
     def within(self, time: DocumentTime, since: int | None, until: int | None) -> "DocumentFilter":
         """Restrict the filter to documents that were submitted, or ended, in a range of time."""
@@ -269,6 +281,7 @@ class EventKind(StrEnum):
     EXPEDITE_UNDONE = "expedite_undone"
     PURGED = "purged"
     CUSTOMER_CHANGED = "customer_changed"
+    QUEUE_CHANGED = "queue_changed"
     QUEUE_PAUSED = "queue_paused"
     QUEUE_RESUMED = "queue_resumed"
     POLICY_SET = "policy_set"
@@ -359,7 +372,7 @@ class ClosedLane(NamedTuple):
 
 
 class SchedulerSnapshot(NamedTuple):
-    """The scheduler's state: all open lanes by (level, turn, stamp), and the counters of the overdue slot."""
+    """The scheduler's state of one queue: all open lanes by (level, turn, stamp), the counters of the overdue slot."""
 
     policy: TurnPolicy
     dispatched: int
@@ -501,6 +514,17 @@ def held_time(started_at: int | None, lease_until: int | None, now: int) -> int:
 def live_slots(worker_slots: Iterable[tuple[int, int]], now: int) -> int:
     """Count the slots of workers that reported lately, given as the time of the report and the slots."""
     return sum(slots for seen_at, slots in worker_slots if abs(now - seen_at) <= WORKER_TIMEOUT)
+
+
+def describe_queue(number: int, queues: Sequence[str]) -> str:
+    """Return what names a queue behind a counter's name; nothing for the first one."""
+    return f" of queue {queues[number]}" if number else ""
+
+
+def describe_track(track: int, queues: Sequence[str]) -> str:
+    """Return the name of a level of a queue."""
+    queue, level = divmod(track, len(LEVELS))
+    return f"level {level}{describe_queue(queue, queues)}"
 
 
 def check_fingerprint(n: int) -> str:

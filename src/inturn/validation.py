@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND, NewDocument, clean_text, clean_time
+from inturn.model import DEFAULT_QUEUE, SECOND, NewDocument, clean_text, clean_time
 from inturn.processor import json_text
 from inturn.store import Work
 
@@ -23,6 +23,8 @@ def fingerprint(documents: Sequence[NewDocument]) -> str:
         del values["blob"]
         if values["group"] is None:
             del values["group"]  # keys stored before there were groups are recognized
+        if values["queue"] == DEFAULT_QUEUE:
+            del values["queue"]  # and those before there were queues
         digest.update(json.dumps(values, sort_keys=True, ensure_ascii=True).encode())
         digest.update(b"\n")
     return digest.hexdigest()

@@ -13,6 +13,8 @@ level is the virtual time of the lane last taken as its lowest.
 - When a level has no open lane left, V jumps to the highest turn ever set in it: no lane keeps an advantage.
 - Every `overdue_every`-th document goes to a level whose oldest head has waited `overdue_after` or longer. Overdue
   levels take this slot by rotation. Every tenth use by a level goes to its longest waiting head, not its lowest lane.
+- Each queue of a store has a scheduler of its own: levels, virtual times, overdue slot and shares. What a customer's
+  settings allow, such as its cap, counts over all queues.
 - No customer holds more than `max_share` of the live slots while documents of other customers are started too
   (`inturn.policy.slot_share`): running documents are not taken away, so no order alone keeps slots free for them.
 
@@ -43,8 +45,18 @@ MAX_WORK: Final = 86_400 * SECOND
 QUEUE_MEAN_WEIGHT: Final = 64
 """A document moves the expected time of new customers by one part in so many."""
 LEVELS: Final = range(EXPEDITED_LEVEL, 10)
+FIRST_QUEUE: Final = 0
+"""The number of the queue `default`, which every store has."""
+MAX_QUEUES: Final = 100
+TRACKS: Final = MAX_QUEUES * len(LEVELS)
+"""Tracks of all queues. A track is a level of a queue, as one number: ten times the queue's number, plus the level."""
 OLDEST_HEAD_INTERVAL: Final = 10
 """Every n-th use of the overdue slot by a level goes to its longest waiting head."""
+
+
+def track_of(queue: int, level: int) -> int:
+    """Return the number of a level of a queue."""
+    return queue * len(LEVELS) + level
 
 
 class VirtualTime(NamedTuple):
@@ -64,7 +76,7 @@ class Head(NamedTuple):
 
 @dataclass(slots=True)
 class CustomerWork:
-    """What is known of a customer's work. All of its lanes share one."""
+    """What is known of a customer's work in one queue. All of its lanes there share one."""
 
     unit_time: int | None = None
     """Expected worker time for a document of cost 1, in microseconds; None before its first document has ended."""
@@ -96,6 +108,13 @@ class Lane:
     age_entry: tuple[int, int, int, Self] | None = None
     groups: "Groups[Self] | None" = None
     """The groups that its documents belong to; None if none of them has one."""
+    queue: int = FIRST_QUEUE
+    """The number of the queue that its documents belong to."""
+
+    @property
+    def track(self) -> int:
+        """Its queue and its level as one number."""
+        return track_of(self.queue, self.level)
 
 
 LaneT = TypeVar("LaneT", bound=Lane)
@@ -150,11 +169,11 @@ class Level(Generic[LaneT]):
 
 
 class Scheduler(Generic[LaneT]):
-    """The levels, and the choice of the next lane."""
+    """The levels of one queue, and the choice of the next lane."""
 
     __slots__ = (
-        "_fair", "_tick", "dispatched", "last_charge", "last_group", "last_head", "levels", "mean_unit_time",
-        "next_stamp", "policy", "rotation", "shares",
+        "_fair", "_tick", "dispatched", "last_charge", "last_group", "last_head", "last_queue_turn", "levels",
+        "mean_unit_time", "next_stamp", "policy", "queue_turn", "rotation", "shares",
     )  # fmt: skip
 
     def __init__(self, policy: TurnPolicy, levels: list[Level[LaneT]] | None = None) -> None:
@@ -172,6 +191,10 @@ class Scheduler(Generic[LaneT]):
         """The last document taken: the head of its lane or, in a lane with groups, of `last_group`."""
         self.last_group: LaneT | None = None
         self.shares = SlotShares()
+        self.queue_turn = 0
+        """The turn of the queue itself among those that a worker serves (`inturn.policy.queue_turns`)."""
+        self.last_queue_turn = 0
+        """Its turn when it was last served."""
         self._tick = 0
 
     def set_policy(self, policy: TurnPolicy) -> None:
@@ -185,6 +208,11 @@ class Scheduler(Generic[LaneT]):
             level.by_age.clear()
             for lane in lanes:
                 self.schedule(lane)
+
+    @property
+    def has_open_lanes(self) -> bool:
+        """Whether any lane is open and has a document."""
+        return any(level.open_lanes for level in self.levels)
 
     def activate(self, lane: LaneT) -> None:
         """Add a lane that got its first document, or reopened: at V at the earliest, behind lanes already there."""

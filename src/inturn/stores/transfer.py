@@ -36,7 +36,6 @@ CUSTOMER_FILTERS: Final = {
     "attempt": "customer = {id}",
     "customer": "id = {id}",
     "customer_group": "customer = {id}",
-    "customer_work": "customer = {id}",
     "document": "customer = {id}",
     "event": "customer = (SELECT name FROM customer WHERE id = {id})",
     "file": "document IN (SELECT seq FROM document WHERE customer = {id})",
@@ -45,6 +44,7 @@ CUSTOMER_FILTERS: Final = {
     "limits": "customer = {id}",
     "lane": "customer = {id}",
     "lane_group": "customer = {id}",
+    "queue_work": "customer = {id}",
 }
 """Tables with rows of one customer, and which rows. API keys are left out: they give access."""
 REQUEUED_KIND: Final = "CASE kind WHEN 'joined' THEN 'requeued' ELSE kind END"

@@ -1,6 +1,6 @@
-"""Hold all lanes of the memory store, with their documents and the scheduler."""
+"""Hold all lanes of the memory store, with their documents and the schedulers of their queues."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Any
 
@@ -9,17 +9,19 @@ from inturn.policy import Order, TurnPolicy, rates
 from inturn.policy.groups import UNGROUPED, GroupName, Groups
 from inturn.policy.lanes import DEFAULT_SETTINGS, LaneTracker
 from inturn.policy.position import ahead_in_groups
-from inturn.policy.scheduler import Head, Scheduler
+from inturn.policy.queue_turns import next_queue
+from inturn.policy.scheduler import LEVELS, Head, Scheduler
 from inturn.stores.memory.rows import RUNNING, WAITING, CustomerRow, MemoryLane, Row, head_of
 
 
 class Lanes:
-    """Customers, their lanes, and the scheduler over all open lanes."""
+    """Customers, their lanes, and of each queue a scheduler over its open lanes."""
 
     def __init__(self, policy: TurnPolicy) -> None:
         self.customers: dict[str, CustomerRow] = {}
-        self.scheduler: Scheduler[MemoryLane] = Scheduler(policy)
-        self._tracker = LaneTracker(self.scheduler, _find_head, self.customer, _new_group)
+        self.schedulers: list[Scheduler[MemoryLane]] = [Scheduler(policy)]
+        """By the number of the queue."""
+        self._tracker = LaneTracker(self.schedulers.__getitem__, _find_head, self.customer, _new_group)
         self._rate_openings: list[tuple[int, str]] = []
         self._lane_count = 0
         self._sweep_at = 1_000
@@ -39,53 +41,61 @@ class Lanes:
     def join(self, row: Row) -> None:
         """Add a document to its lane, ordered by seq."""
         customer = self.customers[row.customer]
-        lane = self._lane(customer, row.lane_level)
+        lane = self._lane(customer, row)
         self._tracker.joined(customer, lane, head_of(row), group=row.spec.group)
         _push(lane, row)
 
     def release(self, row: Row) -> None:
         """Put a released claim back into its lane, ordered by seq, and refund the lane."""
         customer = self.customers[row.customer]
-        lane = self._lane(customer, row.lane_level)
+        lane = self._lane(customer, row)
         self._tracker.released(customer, lane, head_of(row), row.charged, row.spec.group)
         _push(lane, row)
 
-    def _lane(self, customer: CustomerRow, level: int) -> MemoryLane:
-        return customer.lanes.get(level) or self._new_lane(customer, level)
+    def _lane(self, customer: CustomerRow, row: Row) -> MemoryLane:
+        return customer.lanes.get(row.track) or self._new_lane(customer, row.track)
 
-    def left(self, row: Row, level: int) -> None:
+    def left(self, row: Row, track: int) -> None:
         """Update a lane after a document left it without a claim. The row's state has changed already."""
-        self._tracker.left(self.customers[row.customer].lanes[level], row.seq, row.spec.group)
+        self._tracker.left(self.customers[row.customer].lanes[track], row.seq, row.spec.group)
 
-    def take(self, now: int) -> Row | None:
-        """Remove the next document from its lane and charge lane and customer for it."""
-        lane = self.scheduler.take(now)
+    def take(self, weights: Mapping[int, float], now: int) -> Row | None:
+        """Remove the next document of some queues from its lane and charge lane and customer for it.
+
+        `weights` has the weight of each queue by its number.
+        """
+        queue = next_queue({number: self.schedulers[number] for number in weights}, weights)
+        if queue is None:
+            return None
+        scheduler = self.schedulers[queue]
+        lane = scheduler.take(now)
         if lane is None:
             return None
-        row = heappop((self.scheduler.last_group or lane).rows)[1]
-        row.state, row.charged = RUNNING, self.scheduler.last_charge
+        row = heappop((scheduler.last_group or lane).rows)[1]
+        row.state, row.charged = RUNNING, scheduler.last_charge
         customer = self.customers[row.customer]
         self._tracker.started(customer, lane, now)
         if customer.rate_closed_until is not None:
             heappush(self._rate_openings, (customer.rate_closed_until, customer.name))
         return row
 
-    def review_shares(self, now: int, live_slots: int) -> None:
-        """Open and close customers by their shares of the slots, before a claim takes documents."""
-        self.scheduler.shares.live_slots = live_slots
-        if self.scheduler.shares.at_limit:
-            self._tracker.review_shares(now)
+    def review_shares(self, queue: int, now: int, live_slots: int) -> None:
+        """Open and close customers by their shares of a queue's slots, before a claim takes documents."""
+        shares = self.schedulers[queue].shares
+        shares.live_slots = live_slots
+        if shares.at_limit:
+            self._tracker.review_shares(queue, now)
 
     def settle(self, row: Row, worked: int, *, learn: bool) -> None:
         """Settle the charge of a document that no longer runs."""
         customer = self.customers[row.customer]
-        lane, cost = self._lane(customer, row.lane_level), row.spec.cost if learn else None
+        lane, cost = self._lane(customer, row), row.spec.cost if learn else None
         self._tracker.ended(customer, lane, row.charged or 0, worked, cost, row.spec.group)
 
     def forget_run(self, row: Row) -> None:
         """Count a charged document no longer as running; its charge stays."""
         if row.state is RUNNING and row.charged is not None:
-            self.customers[row.customer].work.in_flight -= 1
+            self.customers[row.customer].work_in(row.queue).in_flight -= 1
             row.charged = None
 
     def stopped(self, row: Row) -> None:
@@ -132,11 +142,12 @@ class Lanes:
 
     def share_opens_at(self) -> int | None:
         """Return when customers that hold their share of the slots open at the latest."""
-        return self.scheduler.shares.opens_at()
+        times = [at for scheduler in self.schedulers if (at := scheduler.shares.opens_at()) is not None]
+        return min(times, default=None)
 
     def ahead_in_lane(self, row: Row) -> int:
         """Count the documents of its lane that would start before a waiting document."""
-        lane, scheduler = self.customers[row.customer].lanes[row.lane_level], self.scheduler
+        lane, scheduler = self.customers[row.customer].lanes[row.track], self.schedulers[row.queue]
         if lane.groups is None:
             return lane.count_before(row.seq)
         groups = lane.groups.members
@@ -155,9 +166,9 @@ class Lanes:
     def forget_spent(self, now: int | None = None) -> None:
         """Delete empty lanes whose virtual time no longer matters (`Scheduler.is_spent`)."""
         for customer in self.customers.values():
-            spent = [level for level, lane in customer.lanes.items() if self.scheduler.is_spent(lane, now)]
-            for level in spent:
-                del customer.lanes[level]
+            spent = [track for track, lane in customer.lanes.items() if self.schedulers[lane.queue].is_spent(lane, now)]
+            for track in spent:
+                del customer.lanes[track]
             self._lane_count -= len(spent)
             for lane in customer.lanes.values():
                 if lane.groups is not None:
@@ -171,8 +182,8 @@ class Lanes:
         customer.rate_closed_until = rate_closed_until
         if rate_closed_until is not None:
             heappush(self._rate_openings, (rate_closed_until, customer.name))
-        for level, turn, stamp, *rest in lanes:
-            lane = self._new_lane(customer, level)
+        for track, turn, stamp, *rest in lanes:
+            lane = self._new_lane(customer, track)
             lane.turn, lane.stamp = turn, stamp
             lane.out_of_turn_at = rest[0] if rest else 0  # older snapshots have neither this nor groups
             if rest[1:] and rest[1] is not None:
@@ -183,9 +194,9 @@ class Lanes:
         customer = self.customers[row.customer]
         if row.state is RUNNING:
             customer.running += 1
-            customer.work.in_flight += row.charged is not None
+            customer.work_in(row.queue).in_flight += row.charged is not None
             return
-        lane = customer.lanes[row.lane_level]
+        lane = customer.lanes[row.track]
         _push(lane, row)
         lane.waiting += 1
         if lane.groups is not None:
@@ -199,15 +210,19 @@ class Lanes:
                     for group in lane.groups.members.values():
                         lane.groups.change_head(group, _find_head(group))
                 lane.head = self._tracker.head_of(lane)
-                if lane.head is not None and customer.is_open:
-                    self.scheduler.levels[lane.level].open_lanes += 1
-                    self.scheduler.schedule(lane)
+                if lane.head is not None and customer.is_open_in(lane.queue):
+                    scheduler = self.schedulers[lane.queue]
+                    scheduler.levels[lane.level].open_lanes += 1
+                    scheduler.schedule(lane)
 
-    def _new_lane(self, customer: CustomerRow, level: int) -> MemoryLane:
+    def _new_lane(self, customer: CustomerRow, track: int) -> MemoryLane:
         if self._lane_count >= self._sweep_at:
             self.forget_spent()
         self._lane_count += 1
-        lane = customer.lanes[level] = MemoryLane(customer.name, level, customer.settings.weight, work=customer.work)
+        queue, level = divmod(track, len(LEVELS))
+        lane = customer.lanes[track] = MemoryLane(
+            customer.name, level, customer.settings.weight, work=customer.work_in(queue), queue=queue
+        )
         return lane
 
     def _next_opening(self) -> tuple[int, str] | None:
@@ -224,7 +239,7 @@ def _new_group(lane: MemoryLane, name: GroupName) -> MemoryLane:
     """Make a group of a lane. Documents that wait in the lane itself have no group."""
     if lane.groups is None:
         raise AssertionError(f"a lane of {lane.customer!r} has no groups")
-    group = lane.groups.members[name] = MemoryLane(lane.customer, lane.level)
+    group = lane.groups.members[name] = MemoryLane(lane.customer, lane.level, queue=lane.queue)
     if name is UNGROUPED:
         group.rows, lane.rows = lane.rows, []
     return group
@@ -248,7 +263,7 @@ def _find_head(lane: MemoryLane) -> Head | None:
     rows = lane.rows
     while rows:
         seq, row = rows[0]
-        if row.state is WAITING and row.seq == seq and row.lane_level == lane.level:
+        if row.state is WAITING and row.seq == seq and row.track == lane.track:
             return Head(seq, row.ready_at, row.spec.cost)
         heappop(rows)
     return None

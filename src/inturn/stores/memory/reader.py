@@ -6,7 +6,9 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Final
 
-from inturn.model import Customer, Document, DocumentState
+from inturn.model import Customer, Document, DocumentState, QueueStatus
+from inturn.policy import TurnPolicy
+from inturn.policy.scheduler import LEVELS
 from inturn.search_query import SearchQuery
 from inturn.store import (
     MAX_ERROR_BEGINNING,
@@ -33,7 +35,7 @@ from inturn.store import (
     matching_errors,
 )
 from inturn.stores.memory.lanes import Lanes
-from inturn.stores.memory.rows import CustomerRow, Row
+from inturn.stores.memory.rows import CustomerRow, QueueRow, Row
 
 ENDED_BY: Final = {DocumentState.DONE: EventKind.FINISHED, DocumentState.FAILED: EventKind.FAILED}
 """How an attempt ended that ended its document. A cancelled document has no work of its own."""
@@ -105,6 +107,7 @@ def failures(rows: Iterable[Row], within: TimeRange, limit: int) -> tuple[Failur
 
 def page_of_customers(
     customers: Iterable[CustomerRow],
+    queues: Sequence[str],
     where: CustomerFilter,
     limit: int,
     after: str | None,
@@ -120,16 +123,30 @@ def page_of_customers(
     )
     more = len(customer_rows) > limit
     return Page(
-        tuple(customer_view(customer_row) for customer_row in customer_rows[:limit]),
+        tuple(customer_view(customer_row, queues) for customer_row in customer_rows[:limit]),
         customer_rows[limit - 1].name if more else None,
     )
 
 
-def customer_view(row: CustomerRow) -> Customer:
-    """Return the immutable view of a customer."""
+def customer_view(row: CustomerRow, queues: Sequence[str]) -> Customer:
+    """Return the immutable view of a customer; `queues` are the names of all queues."""
     count, updated_at = (None, None) if row.counter is None else row.counter
-    return Customer(
-        row.name, count, updated_at, row.settings, row.running, row.lane_statuses(), at_slot_limit=row.at_slot_limit
+    lanes, at_limit = row.lane_statuses(queues), bool(row.at_slot_limit)
+    return Customer(row.name, count, updated_at, row.settings, row.running, lanes, at_slot_limit=at_limit)
+
+
+def queue_statuses(queues: Mapping[str, QueueRow], rows: Iterable[Row]) -> tuple[QueueStatus, ...]:
+    """Return all queues with the numbers of their documents, by number."""
+    counts = Tally((row.queue, row.state) for row in rows)
+    return tuple(
+        QueueStatus(
+            name,
+            queue.settings,
+            queue.paused is not None,
+            counts[queue.number, DocumentState.WAITING],
+            counts[queue.number, DocumentState.RUNNING],
+        )
+        for name, queue in queues.items()
     )
 
 
@@ -142,13 +159,18 @@ def customer_summary(row: CustomerRow) -> CustomerSummary:
     )
 
 
-def scheduler_snapshot(lanes: Lanes) -> SchedulerSnapshot:
-    """Return the scheduler state and every lane with documents, by level and virtual time."""
-    scheduler = lanes.scheduler
+def empty_snapshot(policy: TurnPolicy) -> SchedulerSnapshot:
+    """Return the snapshot of a queue that no document has used."""
+    return SchedulerSnapshot(policy, 0, 0, (0,) * len(LEVELS), ())
+
+
+def scheduler_snapshot(lanes: Lanes, queue: int) -> SchedulerSnapshot:
+    """Return the scheduler state of a queue and every lane with documents, by level and virtual time."""
+    scheduler = lanes.schedulers[queue]
     open_lanes: list[LaneSnapshot] = []
     closed: list[ClosedLane] = []
     for lane in sorted(lanes.all(), key=attrgetter("level", "turn", "stamp")):
-        if lane.head is None:
+        if lane.head is None or lane.queue != queue:
             continue
         if lane.scheduled:
             charge = scheduler.expected_charge(lane.work, lane.head.cost)
@@ -215,6 +237,7 @@ def _matches(row: Row, where: DocumentFilter) -> bool:
         and (where.level is None or row.level == where.level)
         and (where.batch is None or row.spec.batch == where.batch)
         and (where.group is None or row.spec.group == where.group)
+        and (where.queue is None or row.spec.queue == where.queue)
         and (where.text is None or where.text.lower() in row.spec.name.lower())
         and (where.submitted is None or where.submitted.contains(row.submitted_at))
         and (where.ended is None or (row.finished_at is not None and where.ended.contains(row.finished_at)))

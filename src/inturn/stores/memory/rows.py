@@ -1,14 +1,16 @@
 """Mutable rows of the memory store: one for each document, lane and customer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from inturn.model import EXPEDITED_LEVEL, Document, DocumentState, LaneStatus, NewDocument, ResultFile
+from inturn.model import EXPEDITED_LEVEL, Document, DocumentState, LaneStatus, NewDocument, QueueSettings, ResultFile
 from inturn.policy import Counter, scheduler
 from inturn.policy.lanes import CustomerLanes
-from inturn.policy.scheduler import Head
-from inturn.store import OutcomeKind
+from inturn.policy.scheduler import FIRST_QUEUE, Head, track_of
+from inturn.store import Operator, OutcomeKind
 
+DEFAULT_QUEUE_SETTINGS = QueueSettings()
 # Bound once: in Python 3.11 an Enum member lookup costs ten times a global name, and every claim does many.
 WAITING, RUNNING, DELAYED = DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DELAYED
 
@@ -47,11 +49,22 @@ class Row:
     """When a sweep first saw that the lease or delay begins in the future."""
     charged: int | None = None
     """What its lane was charged for the last claim; None if runs were not tracked."""
-    lane_level: int = -1
-    """The level of its lane: its own level, or 0 once expedited. Stored because every claim reads it."""
+    queue: int = FIRST_QUEUE
+    """The number of its queue."""
+    track: int = -1
+    """Queue and level of its lane: the level is its own, or 0 once expedited. Stored because every claim reads it."""
 
     def __post_init__(self) -> None:
-        self.lane_level = EXPEDITED_LEVEL if self.expedited else self.level
+        self.set_track()
+
+    def set_track(self) -> None:
+        """Set the track by queue and level."""
+        self.track = track_of(self.queue, self.lane_level)
+
+    @property
+    def lane_level(self) -> int:
+        """The level of its lane: its own level, or 0 once expedited."""
+        return EXPEDITED_LEVEL if self.expedited else self.level
 
     def blobs(self) -> tuple[str, ...]:
         """Return the blobs of the document and of its result files."""
@@ -76,11 +89,20 @@ class MemoryLane(scheduler.Lane):
 
     def is_current(self, seq: int, row: Row) -> bool:
         """Return whether the document of a heap entry still waits in this lane under that seq."""
-        return row.state is WAITING and row.seq == seq and row.lane_level == self.level
+        return row.state is WAITING and row.seq == seq and row.track == self.track
 
     def count_before(self, seq: int) -> int:
         """Count its documents with a lower seq."""
         return len({other for other, row in self.rows if other < seq and self.is_current(other, row)})
+
+
+@dataclass(slots=True)
+class QueueRow:
+    """A queue: its number, its settings, and who paused it."""
+
+    number: int
+    settings: QueueSettings = DEFAULT_QUEUE_SETTINGS
+    paused: Operator | None = None
 
 
 def head_of(row: Row) -> Head:
@@ -94,8 +116,10 @@ class CustomerRow(CustomerLanes[MemoryLane]):
 
     counter: Counter | None = None
 
-    def lane_statuses(self) -> tuple[LaneStatus, ...]:
+    def lane_statuses(self, queues: Sequence[str]) -> tuple[LaneStatus, ...]:
         """Return the lanes that have documents."""
         return tuple(
-            LaneStatus(level, lane.waiting, self.is_open) for level, lane in sorted(self.lanes.items()) if lane.waiting
+            LaneStatus(lane.level, lane.waiting, self.is_open_in(lane.queue), queues[lane.queue])
+            for _, lane in sorted(self.lanes.items())
+            if lane.waiting
         )

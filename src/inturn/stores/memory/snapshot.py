@@ -13,6 +13,7 @@ from inturn.model import (
     DOCUMENT_COLUMNS,
     DocumentState,
     NewDocument,
+    QueueSettings,
     Receipt,
     ResultFile,
     settings_from_dict,
@@ -20,7 +21,7 @@ from inturn.model import (
 )
 from inturn.policy import Counter, Policy
 from inturn.policy.groups import Groups
-from inturn.policy.scheduler import LEVELS, VirtualTime
+from inturn.policy.scheduler import FIRST_QUEUE, LEVELS, Scheduler, VirtualTime
 from inturn.policy.slot_share import SlotShares
 from inturn.store import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
 from inturn.stores.memory.lanes import Lanes
@@ -29,7 +30,7 @@ from inturn.stores.memory.state import IdempotencyRecord, State
 
 FORMAT_VERSION = 1
 SPEC_FIELDS = DOCUMENT_COLUMNS
-ROW_FIELDS = [field.name for field in fields(Row) if field.name not in {"spec", "lane_level"}]
+ROW_FIELDS = [field.name for field in fields(Row) if field.name not in {"spec", "track"}]
 
 
 def write(state: State, path: Path) -> None:
@@ -46,7 +47,9 @@ def write(state: State, path: Path) -> None:
             "keys": [[*key, *record] for key, record in state.idempotency_keys.items()],
             "events": [[*event[:-1], dict(event[-1])] for event in state.journal.events],
             "last_event": state.journal.last,
-            "turns": _scheduler_to_json(state.lanes),
+            "queues": [[name, row.settings, row.paused] for name, row in state.queues.items()],
+            "turns": _scheduler_to_json(state.lanes.schedulers[FIRST_QUEUE]),
+            "more_turns": [_scheduler_to_json(scheduler) for scheduler in state.lanes.schedulers[1:]],
             "access": list(state.api_keys.values()),
             "attempts": [[id_, *attempt] for id_, by_fence in state.attempts.items() for attempt in by_fence.values()],
         }
@@ -84,9 +87,13 @@ def state_from_json(data: Mapping[str, Any]) -> State:
     }
     state.journal.events = [_event(*event) for event in data["events"]]
     state.journal.last = data["last_event"]
+    for name, settings, paused in data.get("queues", ()):
+        queue = state.queue(name)
+        queue.settings, queue.paused = QueueSettings(*settings), paused and Operator(*paused)
     for customer in data["customers"]:
         _read_customer(state.lanes, customer)
-    _read_scheduler(state.lanes, data["turns"])
+    for number, turns in enumerate([data["turns"], *data.get("more_turns", ())]):
+        _read_scheduler(state.lanes, number, turns)
     _read_documents(state, data["documents"])
     for id_, sha256, scope, *rest in data.get("access", ()):
         state.api_keys[id_] = ApiKey(id_, sha256, ApiKeyScope(scope), *rest)
@@ -101,7 +108,7 @@ def _row_to_json(row: Row) -> list[Any]:
 
 def _customer_to_json(customer: CustomerRow) -> list[Any]:
     lanes = [
-        [lane.level, lane.turn, lane.stamp, lane.out_of_turn_at, _groups_to_json(lane.groups)]
+        [lane.track, lane.turn, lane.stamp, lane.out_of_turn_at, _groups_to_json(lane.groups)]
         for lane in customer.lanes.values()
     ]
     return [
@@ -111,7 +118,7 @@ def _customer_to_json(customer: CustomerRow) -> list[Any]:
         customer.tat,
         customer.rate_closed_until,
         lanes,
-        customer.work.unit_time,
+        {queue: work.unit_time for queue, work in customer.work.items()},
     ]
 
 
@@ -121,8 +128,7 @@ def _groups_to_json(groups: Groups[MemoryLane] | None) -> list[Any] | None:
     return [groups.virtual_turn, [[name, group.turn, group.stamp] for name, group in groups.members.items()]]
 
 
-def _scheduler_to_json(lanes: Lanes) -> list[Any]:
-    scheduler = lanes.scheduler
+def _scheduler_to_json(scheduler: Scheduler[MemoryLane]) -> list[Any]:
     levels = [[*level.virtual_time, level.max_turn, level.overdue_uses] for level in scheduler.levels]
     shares = scheduler.shares
     return [
@@ -132,6 +138,7 @@ def _scheduler_to_json(lanes: Lanes) -> list[Any]:
         levels,
         scheduler.mean_unit_time,
         [shares.last_customer, shares.last_at, shares.other_at, shares.at_limit],
+        [scheduler.queue_turn, scheduler.last_queue_turn],
     ]
 
 
@@ -146,7 +153,10 @@ def _read_customer(lanes: Lanes, data: list[Any]) -> None:
     customer.counter = None if counter is None else Counter(*counter)
     customer.settings = settings_from_dict(settings)
     customer.tat = tat
-    customer.work.unit_time = unit_time[0] if unit_time else None  # older backups have none
+    for times in unit_time:  # older backups have none
+        by_queue = times if isinstance(times, dict) else {FIRST_QUEUE: times}  # or one of their only queue
+        for queue, expected in by_queue.items():
+            customer.work_in(int(queue)).unit_time = expected
     lanes.restore(customer, rate_closed_until, lane_times)
 
 
@@ -165,14 +175,17 @@ def _read_attempt(attempts: dict[int, Attempt], fence: int, *rest: Any) -> None:
     attempts[fence] = Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker, *work)
 
 
-def _read_scheduler(lanes: Lanes, data: list[Any]) -> None:
-    scheduler = lanes.scheduler
+def _read_scheduler(lanes: Lanes, queue: int, data: list[Any]) -> None:
+    scheduler = lanes.schedulers[queue]
     scheduler.next_stamp, scheduler.dispatched, scheduler.rotation, levels, *work = data
     if work:  # older backups have none
-        scheduler.mean_unit_time, shares = work
+        scheduler.mean_unit_time, shares, *turns = work
         scheduler.shares = SlotShares(0, *shares)
         for name, opens_at in scheduler.shares.at_limit.items():
-            lanes.customer(name).at_slot_limit = opens_at is not None
+            if opens_at is not None:
+                lanes.customer(name).at_slot_limit.add(queue)
+        for turn in turns:  # older backups have none
+            scheduler.queue_turn, scheduler.last_queue_turn = turn
     for number, (turn, stamp, max_turn, overdue_uses) in zip(LEVELS, levels, strict=True):
         level = scheduler.levels[number]
         level.virtual_time, level.max_turn, level.overdue_uses = VirtualTime(turn, stamp), max_turn, overdue_uses

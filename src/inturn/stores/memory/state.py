@@ -1,15 +1,16 @@
 """Hold the memory store's data, and change documents, lanes and deadlines together."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from inturn.api_keys import ApiKey
-from inturn.errors import KeyConflictError, NotFoundError
-from inturn.model import EXPEDITED_LEVEL, DocumentState, NewDocument, Receipt, Worker
+from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
+from inturn.model import DEFAULT_QUEUE, DocumentState, NewDocument, Receipt, Worker
 from inturn.policy import Policy
 from inturn.policy.clock_skew import Term, review_term
 from inturn.policy.forecasts import ForecastLog
+from inturn.policy.scheduler import FIRST_QUEUE, MAX_QUEUES, Scheduler
 from inturn.store import (
     IDEMPOTENCY_KEY_RETENTION,
     LEASE_LOST_ERROR,
@@ -32,7 +33,7 @@ from inturn.store import (
 from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
 from inturn.stores.memory.journal import Journal
 from inturn.stores.memory.lanes import Lanes
-from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, Row
+from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, QueueRow, Row
 
 EMPTY_SWEEP: Final = SweepResult()
 
@@ -58,6 +59,8 @@ class State:
         self.policies = [first]
         self.policy: Policy = first.policy
         self.paused: Operator | None = None
+        self.queues: dict[str, QueueRow] = {DEFAULT_QUEUE: QueueRow(FIRST_QUEUE)}
+        """By name, in the order of their numbers."""
         self.workers: dict[str, Worker] = {}
         self.maintenance: MaintenanceRecord | None = None
         self.forecasts = ForecastLog()
@@ -69,9 +72,21 @@ class State:
         self.start_bys = Deadline(start_by_of)
         self._deadlines = (self.leases, self.delays, self.start_bys)
 
-    def worker_slots(self) -> Iterator[tuple[int, int]]:
-        """Yield when each worker reported, and its slots that take documents."""
-        return ((worker.seen_at, worker.open_slots) for worker in self.workers.values())
+    def worker_slots(self, queue: str) -> Iterator[tuple[int, int]]:
+        """Yield when each worker of a queue reported, and its slots that take documents."""
+        return (
+            (worker.seen_at, worker.open_slots) for worker in self.workers.values() if queue in worker.report.queues
+        )
+
+    def queue(self, name: str) -> QueueRow:
+        """Return a queue; make it if it is new."""
+        known = self.queues.get(name)
+        if known is None:
+            if len(self.queues) >= MAX_QUEUES:
+                raise InvalidInputError(f"a store has at most {MAX_QUEUES} queues; use one that exists")
+            known = self.queues[name] = QueueRow(len(self.queues))
+            self.lanes.schedulers.append(Scheduler(self.policy.turns))
+        return known
 
     def is_paused(self, worker: str) -> bool:
         """Return whether a worker may claim nothing: the queue is paused, or the worker itself."""
@@ -80,7 +95,8 @@ class State:
     def set_policy(self, version: PolicyVersion) -> None:
         self.policies.append(version)
         self.policy = version.policy
-        self.lanes.scheduler.set_policy(version.policy.turns)
+        for scheduler in self.lanes.schedulers:
+            scheduler.set_policy(version.policy.turns)
 
     def row(self, id: str) -> Row:
         try:
@@ -120,7 +136,8 @@ class State:
         receipts = []
         for id_, spec, (level, count) in documents:
             self.seq += 1
-            row = Row(id_, customer, self.seq, spec, level, count, WAITING, now, now)
+            number = self.queue(spec.queue).number
+            row = Row(id_, customer, self.seq, spec, level, count, WAITING, now, now, queue=number)
             self.documents[id_] = row
             if spec.delay:
                 self.delay(row, spec.delay, now)
@@ -143,9 +160,14 @@ class State:
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
-    def take(self, request: ClaimRequest, now: int) -> Row | None:
-        """Claim the next document; None if no open lane has one."""
-        row = self.lanes.take(now)
+    def open_queues(self, request: ClaimRequest) -> dict[int, float]:
+        """Return the weights of the queues that a request may be served from, by number."""
+        rows = [row for name, row in self.queues.items() if name in request.queues and row.paused is None]
+        return {row.number: row.settings.weight for row in rows}
+
+    def take(self, request: ClaimRequest, weights: Mapping[int, float], now: int) -> Row | None:
+        """Claim the next document of some queues; None if no open lane has one."""
+        row = self.lanes.take(weights, now)
         if row is not None:
             self.fence += 1
             row.attempt += 1
@@ -231,7 +253,7 @@ class State:
         self._stop(row)
         row.state, row.finished_at, row.due_at = state, now, None
         if was_waiting:
-            self.lanes.left(row, row.lane_level)
+            self.lanes.left(row, row.track)
 
     def retry(self, row: Row, now: int) -> None:
         """Requeue an ended document by hand: a new check and seq, without `start_by` (S16)."""
@@ -243,16 +265,17 @@ class State:
         row.seq = self.seq
         row.spec = row.spec._replace(start_by=None)
         row.attempt, row.expedited, row.error, row.last_outcome = 0, False, None, None
-        row.lane_level = row.level
+        row.set_track()
         row.started_at = row.finished_at = row.began_at = row.worked = None
         self.requeue(row, now)
 
     def expedite(self, row: Row, now: int, *, undo: bool) -> None:
         """Move a document to the expedited lane, or back; a delay ends."""
-        was_waiting, level = row.state is WAITING, row.lane_level
-        row.expedited, row.lane_level = not undo, row.level if undo else EXPEDITED_LEVEL
+        was_waiting, track = row.state is WAITING, row.track
+        row.expedited = not undo
+        row.set_track()
         if was_waiting:
-            self.lanes.left(row, level)
+            self.lanes.left(row, track)
             self.lanes.join(row)
         else:
             self.requeue(row, now)

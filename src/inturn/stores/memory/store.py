@@ -10,6 +10,7 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError, NotFoundError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
+    DEFAULT_QUEUE,
     EXPEDITABLE,
     NO_METADATA,
     RETRYABLE,
@@ -19,11 +20,14 @@ from inturn.model import (
     CustomerSettings,
     Document,
     DocumentState,
+    QueueSettings,
+    QueueStatus,
     Receipt,
     ResultFile,
     Worker,
     WorkerPause,
     WorkerReport,
+    changed_queue_settings,
     changed_settings,
     settings_to_dict,
 )
@@ -69,7 +73,7 @@ from inturn.store import (
 from inturn.stores.memory import reader, recount, snapshot
 from inturn.stores.memory.api_keys import MemoryApiKeys
 from inturn.stores.memory.history import MemoryHistory
-from inturn.stores.memory.rows import Row
+from inturn.stores.memory.rows import DEFAULT_QUEUE_SETTINGS, QueueRow, Row
 from inturn.stores.memory.state import IdempotencyRecord, State
 
 
@@ -151,10 +155,13 @@ class MemoryStore(Store):
     def _claim(self, request: ClaimRequest, now: int) -> tuple[Claim, ...]:
         state = self._state
         state.process_due(now)
-        state.lanes.review_shares(now, live_slots(state.worker_slots(), now))
+        weights = {} if state.is_paused(request.worker) else state.open_queues(request)
+        for name, queue in state.queues.items():
+            if name in request.queues:
+                state.lanes.review_shares(queue.number, now, live_slots(state.worker_slots(name), now))
         rows: list[Row] = []
-        while len(rows) < request.limit and not state.is_paused(request.worker):
-            row = state.take(request, now)
+        while len(rows) < request.limit and weights:
+            row = state.take(request, weights, now)
             if row is None:
                 break
             rows.append(row)
@@ -264,20 +271,48 @@ class MemoryStore(Store):
             self._notify()
             return settings
 
-    def pause(self, operator: Operator, *, now: int | None = None) -> None:
-        with self._lock:
-            self._state.paused = operator
-            self._state.journal.append(EventKind.QUEUE_PAUSED, self._now(now), None, (), operator)
+    def pause(self, operator: Operator, *, queue: str | None = None, now: int | None = None) -> None:
+        self._set_paused(EventKind.QUEUE_PAUSED, operator, queue, now)
 
-    def resume(self, operator: Operator, *, now: int | None = None) -> None:
+    def resume(self, operator: Operator, *, queue: str | None = None, now: int | None = None) -> None:
+        self._set_paused(EventKind.QUEUE_RESUMED, operator, queue, now)
+
+    def _set_paused(self, kind: EventKind, operator: Operator, queue: str | None, now: int | None) -> None:
         with self._lock:
-            self._state.paused = None
+            paused = operator if kind is EventKind.QUEUE_PAUSED else None
+            if queue is None:
+                self._state.paused = paused
+            else:
+                self._require_queue(queue).paused = paused
+            detail = NO_METADATA if queue is None else {"queue": queue}
+            self._state.journal.append(kind, self._now(now), None, (), operator, detail)
             self._notify()
-            self._state.journal.append(EventKind.QUEUE_RESUMED, self._now(now), None, (), operator)
 
-    def paused(self) -> Operator | None:
+    def paused(self, queue: str | None = None) -> Operator | None:
         with self._lock:
-            return self._state.paused
+            return self._state.paused if queue is None else self._require_queue(queue).paused
+
+    def change_queue(
+        self, name: str, changes: Mapping[str, Any], operator: Operator, *, now: int | None = None
+    ) -> QueueSettings:
+        with self._lock:
+            known = self._state.queues.get(name)
+            before = DEFAULT_QUEUE_SETTINGS if known is None else known.settings
+            settings = changed_queue_settings(before, changes)
+            self._state.queue(name).settings = settings
+            detail = {"queue": name, **changes}
+            self._state.journal.append(EventKind.QUEUE_CHANGED, self._now(now), None, (), operator, detail)
+            return settings
+
+    def queues(self) -> tuple[QueueStatus, ...]:
+        with self._lock:
+            return reader.queue_statuses(self._state.queues, self._state.documents.values())
+
+    def _require_queue(self, name: str) -> QueueRow:
+        try:
+            return self._state.queues[name]
+        except KeyError:
+            raise NotFoundError(f"there is no queue {name!r}; a queue is made with its first document") from None
 
     def policy(self) -> PolicyVersion:
         with self._lock:
@@ -338,11 +373,12 @@ class MemoryStore(Store):
     def customer(self, name: str) -> Customer:
         with self._lock:
             self._require_customer(name)
-            return reader.customer_view(self._state.lanes.customers[name])
+            return reader.customer_view(self._state.lanes.customers[name], tuple(self._state.queues))
 
     def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
         with self._lock:
-            return reader.page_of_customers(self._state.lanes.customers.values(), where, limit, after)
+            customers, queues = self._state.lanes.customers.values(), tuple(self._state.queues)
+            return reader.page_of_customers(customers, queues, where, limit, after)
 
     def customer_summaries(self) -> tuple[CustomerSummary, ...]:
         with self._lock:
@@ -388,9 +424,12 @@ class MemoryStore(Store):
             rows = self._state.documents.values()
             return sum(row.spec.size or 0 for row in rows if row.customer == customer)
 
-    def scheduler_snapshot(self) -> SchedulerSnapshot:
+    def scheduler_snapshot(self, queue: str = DEFAULT_QUEUE) -> SchedulerSnapshot:
         with self._lock:
-            return reader.scheduler_snapshot(self._state.lanes)
+            known = self._state.queues.get(queue)
+            if known is None:
+                return reader.empty_snapshot(self._state.policy.turns)
+            return reader.scheduler_snapshot(self._state.lanes, known.number)
 
     def ahead_in_lane(self, id: str) -> int:
         with self._lock:

@@ -60,7 +60,7 @@ SELECT customer, lane, count(*) FROM (
     UNION
     SELECT document.customer, document.lane, seq
     FROM document JOIN lane_group
-        ON lane_group.customer = document.customer AND lane_group.level + 10 * lane_group.number = document.lane
+        ON lane_group.customer = document.customer AND lane_group.level + 1000 * lane_group.number = document.lane
     WHERE state = 'waiting' AND seq >= scan_from
     UNION
     SELECT customer, lane, seq FROM requeued
@@ -72,12 +72,12 @@ SELECT limits.customer, limits.running, (SELECT count(*) FROM running WHERE runn
 FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped;
 
 -- name: in_flight_counts
-SELECT customer, sum(stored)::bigint, sum(counted)::bigint FROM (
-    SELECT customer, in_flight AS stored, 0 AS counted FROM customer_work
+SELECT customer, queue, sum(stored)::bigint, sum(counted)::bigint FROM (
+    SELECT customer, queue, in_flight AS stored, 0 AS counted FROM queue_work
     UNION ALL
-    SELECT document.customer, 0, 1 FROM running JOIN document ON document.seq = running.seq WHERE charged IS NOT NULL
+    SELECT document.customer, (mod(lane, 1000) / 10), 0, 1 FROM running JOIN document ON document.seq = running.seq WHERE charged IS NOT NULL
 ) AS counts
-GROUP BY customer HAVING sum(stored) <> sum(counted);
+GROUP BY customer, queue HAVING sum(stored) <> sum(counted);
 
 -- name: rebuild_derived_tables
 DELETE FROM requeued; DELETE FROM running; DELETE FROM ended;

@@ -17,9 +17,9 @@ from inturn.stores.postgres.schema import MIGRATIONS
 from inturn.stores.snapshots import SnapshotFile, SnapshotInfo
 
 TABLES: Final = (
-    "policy", "customer", "customer_group", "document", "file", "lane", "lane_group", "customer_work", "limits",
+    "policy", "customer", "customer_group", "document", "file", "lane", "lane_group", "queue_work", "limits",
     "lane_log", "idempotency_key", "event_outbox", "event", "worker", "queue_state", "scheduler_state",
-    "event_sequence", "api_key", "attempt", "history", "history_cursor",
+    "event_sequence", "api_key", "attempt", "history", "history_cursor", "named_queue", "queue_scheduler",
 )  # fmt: skip
 SKIPPED_COLUMNS: Final = {"xid", "folded", "seen"}
 """Transaction ids, which mean nothing on another server."""

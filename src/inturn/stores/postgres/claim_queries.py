@@ -14,7 +14,7 @@ from inturn.stores.postgres.queries import (
 )
 from inturn.stores.sql.claim_types import ClaimedRow, ClaimWrite, QueueState
 from inturn.stores.sql.claim_window import MORE_LANES
-from inturn.stores.sql.lane_log import LOG_COLUMNS, LaneChange, level_of
+from inturn.stores.sql.lane_log import LOG_COLUMNS, LaneChange, lane_track
 from inturn.stores.sql.rows import Row
 
 FENCE_BLOCK_SIZE: Final = 100_000
@@ -33,12 +33,13 @@ class WaitingClaim(NamedTuple):
     worker: str
     limit: int
     lease: int
+    queues: Sequence[str]
     now: int | None
 
     @property
     def request(self) -> ClaimRequest:
         """What it asks for."""
-        return ClaimRequest(self.worker, self.limit, self.lease)
+        return ClaimRequest(self.worker, self.limit, self.lease, tuple(self.queues))
 
 
 class ClaimStart(NamedTuple):
@@ -50,13 +51,17 @@ class ClaimStart(NamedTuple):
     first_lanes: Sequence[Row]
 
 
-def start_statements(limit: int) -> list[BoundStatement]:
-    """The statements whose rows are a `ClaimStart`, for a claim of so many documents."""
+def start_statements(limit: int, queues: Sequence[str]) -> list[BoundStatement]:
+    """The statements whose rows are a `ClaimStart`, for a claim of so many documents.
+
+    The first lanes are those of a single queue; a claim of several queues reads its lanes later.
+    """
+    queue = queues[0] if len(queues) == 1 else None
     return [
         bind("queue", {}),
         bind("take_lane_log", {}),
         bind("waiting_claims", {}),
-        bind("first_lanes", {"limit": limit, "more": MORE_LANES}),
+        bind("first_lanes", {"limit": limit, "more": MORE_LANES, "queue": queue}),
     ]
 
 
@@ -107,7 +112,7 @@ class PostgresClaimQueries(LibpqQueries):
 
     def logged_lanes(self) -> list[Row]:
         logged = [row for row in self._log_rows if row[LOG_LANE_COLUMN] is not None]
-        return [(row[1], level_of(row[LOG_LANE_COLUMN]), *row[LOG_LENGTH:]) for row in logged]
+        return [(row[1], lane_track(row[LOG_LANE_COLUMN]), *row[LOG_LENGTH:]) for row in logged]
 
     def first_lanes(self) -> list[Row]:
         return [] if self._start is None else list(self._start.first_lanes)
@@ -116,6 +121,7 @@ class PostgresClaimQueries(LibpqQueries):
         """Write it all in one statement, if anything changed. Fences that are reserved have to be on the disk."""
         _, _, _, deadlines, version, _, reserved, _, is_alive, *_ = self._row
         self.execute_many("save_limits", LIMITS_COLUMNS, claim.limits)
+        self.execute_many("save_queue_scheduler", ("queue", "state"), claim.queue_states)
         claim.groups.write(self)
         reserves = not is_alive or claim.fence > reserved
         if reserves:
@@ -131,7 +137,7 @@ class PostgresClaimQueries(LibpqQueries):
             "lanes": row_array([(*row, *sort_key) for row, sort_key, _ in claim.lanes]),
             "old_lanes": row_array(_old_lanes(claim)),
             "work": row_array([row for row, _ in claim.work]),
-            "old_work": row_array([(row[0], version) for row, version in claim.work if version is not None]),
+            "old_work": row_array([(*row[:2], version) for row, version in claim.work if version is not None]),
             "answers": row_array(self._answers),
             "version": version,
             "ordered": claim.ordered,
@@ -148,7 +154,7 @@ class PostgresClaimQueries(LibpqQueries):
 def _old_lanes(claim: ClaimWrite) -> list[Row]:
     """The keys of rows that are replaced or deleted."""
     replaced = [lane for _, _, lane in claim.lanes if lane.stored_row is not None]
-    return [(lane.owner, lane.level, *lane.locator) for lane in (*replaced, *claim.spent_lanes)]
+    return [(lane.owner, lane.track, *lane.locator) for lane in (*replaced, *claim.spent_lanes)]
 
 
 def _event_rows(claim: ClaimWrite) -> list[Row]:

@@ -49,9 +49,10 @@ class Claims:
 
         while True:
             if self._is_alone or self._database.is_behind_pooler:
-                claimed = self._database.run_claim(serve, limit=request.limit, before=before)
+                claimed = self._database.run_claim(serve, limit=request.limit, queues=request.queues, before=before)
             else:
-                asked = {**request._asdict(), "now": now, "ticket": next(self._tickets)}
+                more = {"queues": list(request.queues), "now": now, "ticket": next(self._tickets)}
+                asked = {**request._asdict(), **more}
                 claimed = self._database.run_in_turn(asked, serve, _claims_of_another_session, before)
             if claimed is not None:  # otherwise more was due than one transaction processes
                 return claimed

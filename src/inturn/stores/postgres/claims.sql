@@ -17,7 +17,8 @@ WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC
 SELECT
     queue_state.policy, newest.ordered, newest.scheduler_json, newest.deadlines, newest.version, newest.fence, newest.reserved,
     queue_state.paused_by, EXISTS (SELECT 1 FROM crash_sentinel), EXISTS (SELECT 1 FROM limits),
-    (SELECT json_agg(json_build_array(seen_at, slots, CASE WHEN paused_by IS NOT NULL THEN name END))::text FROM worker),
+    (SELECT json_agg(json_build_array(seen_at, slots, CASE WHEN paused_by IS NOT NULL THEN name END, queues))::text FROM worker),
+    (SELECT json_agg(json_build_array(number, name, weight, paused_by IS NOT NULL))::text FROM named_queue),
     pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM queue_state, newest;
@@ -37,19 +38,20 @@ SELECT
     taken.*, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at, group_turn,
     unit_time, in_flight, work_version, version, place
 FROM taken LEFT JOIN LATERAL (
-    SELECT unit_time, in_flight, version AS work_version FROM customer_work
-    WHERE (customer_work.customer, customer_work.version) >= (taken.customer, 0)
-        AND (customer_work.customer, customer_work.version) <= (taken.customer, 9223372036854775807)
-    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+    SELECT unit_time, in_flight, version AS work_version FROM queue_work
+    WHERE (queue_work.customer, queue_work.queue, queue_work.version) >= (taken.customer, (taken.lane - 1000 * (taken.lane / 1000)) / 10, 0)
+        AND (queue_work.customer, queue_work.queue, queue_work.version)
+            <= (taken.customer, (taken.lane - 1000 * (taken.lane / 1000)) / 10, 9223372036854775807)
+    ORDER BY queue_work.customer DESC, queue_work.queue DESC, queue_work.version DESC LIMIT 1
 ) AS work ON true
 LEFT JOIN LATERAL (
     SELECT
         weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at, group_turn,
         version, ctid::text AS place
     FROM lane
-    WHERE (lane.customer, lane.level, version) >= (taken.customer, taken.lane - 10 * (taken.lane / 10), 0)
+    WHERE (lane.customer, lane.level, version) >= (taken.customer, taken.lane - 1000 * (taken.lane / 1000), 0)
         AND (lane.customer, lane.level, version)
-            <= (taken.customer, taken.lane - 10 * (taken.lane / 10), 9223372036854775807)
+            <= (taken.customer, taken.lane - 1000 * (taken.lane / 1000), 9223372036854775807)
     ORDER BY lane.customer DESC, lane.level DESC, version DESC LIMIT 1
 ) AS newest_lane ON true;
 
@@ -68,7 +70,12 @@ DELETE FROM lane_log RETURNING number, customer, kind, level, n, seq, ready_at, 
 -- name: anything_to_claim
 WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
 SELECT
-    queue_state.paused_by IS NULL, newest.scheduler_json,
+    queue_state.paused_by IS NULL,
+    (
+        SELECT array_agg(CASE number WHEN 0 THEN newest.scheduler_json ELSE queue_scheduler.state END)
+        FROM named_queue LEFT JOIN queue_scheduler ON queue_scheduler.queue = number
+        WHERE name = ANY (%(queues)s::text[]) AND named_queue.paused_by IS NULL
+    ),
     EXISTS (SELECT 1 FROM lane_log WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
     OR EXISTS (
         SELECT 1 FROM lane_log WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
@@ -83,10 +90,11 @@ SELECT
     out_of_turn_at, group_turn, unit_time, in_flight, work_version, version, place
 FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
 LEFT JOIN LATERAL (
-    SELECT unit_time, in_flight, version AS work_version FROM customer_work
-    WHERE (customer_work.customer, customer_work.version) >= (wanted.customer, 0)
-        AND (customer_work.customer, customer_work.version) <= (wanted.customer, 9223372036854775807)
-    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+    SELECT unit_time, in_flight, version AS work_version FROM queue_work
+    WHERE (queue_work.customer, queue_work.queue, queue_work.version) >= (wanted.customer, wanted.level / 10, 0)
+        AND (queue_work.customer, queue_work.queue, queue_work.version)
+            <= (wanted.customer, wanted.level / 10, 9223372036854775807)
+    ORDER BY queue_work.customer DESC, queue_work.queue DESC, queue_work.version DESC LIMIT 1
 ) AS work ON true
 LEFT JOIN LATERAL (
     SELECT
@@ -103,10 +111,11 @@ SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
     group_turn, unit_time, in_flight, work_version, version, lane.ctid::text
 FROM lane LEFT JOIN LATERAL (
-    SELECT unit_time, in_flight, version AS work_version FROM customer_work
-    WHERE (customer_work.customer, customer_work.version) >= (lane.customer, 0)
-        AND (customer_work.customer, customer_work.version) <= (lane.customer, 9223372036854775807)
-    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+    SELECT unit_time, in_flight, version AS work_version FROM queue_work
+    WHERE (queue_work.customer, queue_work.queue, queue_work.version) >= (lane.customer, lane.level / 10, 0)
+        AND (queue_work.customer, queue_work.queue, queue_work.version)
+            <= (lane.customer, lane.level / 10, 9223372036854775807)
+    ORDER BY queue_work.customer DESC, queue_work.queue DESC, queue_work.version DESC LIMIT 1
 ) AS work ON true
 WHERE scheduled AND level = %(level)s AND (sort_key, sort_tie) > (%(after)s, %(after_tie)s)
 ORDER BY sort_key, sort_tie LIMIT %(limit)s;
@@ -116,10 +125,11 @@ SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
     group_turn, unit_time, in_flight, work_version, version, lane.ctid::text
 FROM lane LEFT JOIN LATERAL (
-    SELECT unit_time, in_flight, version AS work_version FROM customer_work
-    WHERE (customer_work.customer, customer_work.version) >= (lane.customer, 0)
-        AND (customer_work.customer, customer_work.version) <= (lane.customer, 9223372036854775807)
-    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+    SELECT unit_time, in_flight, version AS work_version FROM queue_work
+    WHERE (queue_work.customer, queue_work.queue, queue_work.version) >= (lane.customer, lane.level / 10, 0)
+        AND (queue_work.customer, queue_work.queue, queue_work.version)
+            <= (lane.customer, lane.level / 10, 9223372036854775807)
+    ORDER BY queue_work.customer DESC, queue_work.queue DESC, queue_work.version DESC LIMIT 1
 ) AS work ON true
 WHERE scheduled AND level = %(level)s AND (head_ready_at, head_seq) > (%(after)s, %(after_tie)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
@@ -129,17 +139,18 @@ SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
     group_turn, unit_time, in_flight, work_version, version, lane.ctid::text
 FROM lane LEFT JOIN LATERAL (
-    SELECT unit_time, in_flight, version AS work_version FROM customer_work
-    WHERE (customer_work.customer, customer_work.version) >= (lane.customer, 0)
-        AND (customer_work.customer, customer_work.version) <= (lane.customer, 9223372036854775807)
-    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+    SELECT unit_time, in_flight, version AS work_version FROM queue_work
+    WHERE (queue_work.customer, queue_work.queue, queue_work.version) >= (lane.customer, lane.level / 10, 0)
+        AND (queue_work.customer, queue_work.queue, queue_work.version)
+            <= (lane.customer, lane.level / 10, 9223372036854775807)
+    ORDER BY queue_work.customer DESC, queue_work.queue DESC, queue_work.version DESC LIMIT 1
 ) AS work ON true
 WHERE scheduled AND level = %(level)s AND (head_ready_at, head_seq) > (%(after)s, %(after_tie)s)
     AND (out_of_turn_at <= %(rested_since)s OR out_of_turn_at > %(now)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
 
 -- name: waiting_claims
-SELECT pid, worker, max_documents, lease, now FROM claim_request
+SELECT pid, worker, max_documents, lease, queues, now FROM claim_request
 WHERE answer IS NULL AND pid <> pg_backend_pid() AND asked_at > clock_timestamp() - interval '20 seconds'
 ORDER BY asked_at, pid;
 
@@ -148,10 +159,13 @@ DELETE FROM claim_request WHERE asked_at < clock_timestamp() - interval '1 minut
 
 -- name: first_lanes
 WITH newest AS MATERIALIZED (
-    SELECT ordered, scheduler_json::json -> 3 AS levels FROM scheduler_state ORDER BY version DESC LIMIT 1
+    SELECT
+        ordered, number, CASE number WHEN 0 THEN scheduler_json ELSE queue_scheduler.state END::json -> 3 AS levels
+    FROM scheduler_state CROSS JOIN named_queue LEFT JOIN queue_scheduler ON queue_scheduler.queue = number
+    WHERE name = %(queue)s::text ORDER BY scheduler_state.version DESC LIMIT 1
 ), first_level AS MATERIALIZED (
     SELECT
-        position::int - 1 AS level, (value ->> 4)::bigint AS open_lanes,
+        10 * number + position::int - 1 AS level, (value ->> 4)::bigint AS open_lanes,
         CASE ordered WHEN 'fair' THEN (value ->> 0)::bigint ELSE -1 END AS turn,
         %(limit)s::bigint + coalesce((
             SELECT sum(max_documents) FROM claim_request
@@ -173,10 +187,11 @@ SELECT
     group_turn, unit_time, in_flight, work_version, version, place, next_document.seq, next_document.ready_at, next_document.cost,
     next_document.is_new
 FROM lowest LEFT JOIN LATERAL (
-    SELECT unit_time, in_flight, version AS work_version FROM customer_work
-    WHERE (customer_work.customer, customer_work.version) >= (lowest.customer, 0)
-        AND (customer_work.customer, customer_work.version) <= (lowest.customer, 9223372036854775807)
-    ORDER BY customer_work.customer DESC, customer_work.version DESC LIMIT 1
+    SELECT unit_time, in_flight, version AS work_version FROM queue_work
+    WHERE (queue_work.customer, queue_work.queue, queue_work.version) >= (lowest.customer, lowest.level / 10, 0)
+        AND (queue_work.customer, queue_work.queue, queue_work.version)
+            <= (lowest.customer, lowest.level / 10, 9223372036854775807)
+    ORDER BY queue_work.customer DESC, queue_work.queue DESC, queue_work.version DESC LIMIT 1
 ) AS work ON true
 LEFT JOIN LATERAL (
     (
@@ -275,7 +290,7 @@ WITH wanted AS (
     RETURNING
         id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         document.fence, document.worker, lease_until, document.lane, error, name, uri, blob, sha256, size, media_type, batch,
-        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked, group_name
+        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked, group_name, queue
 ), requeued_removed AS (
     DELETE FROM requeued WHERE ctid = ANY (ARRAY(
         SELECT entry.at FROM wanted CROSS JOIN LATERAL (
@@ -316,17 +331,18 @@ WITH wanted AS (
     )
     SELECT new_lane.*, %(version)s + 1 FROM unnest(%(lanes)s::lane_row[]) AS new_lane
 ), old_work_removed AS (
-    DELETE FROM customer_work WHERE ctid = ANY (ARRAY(
+    DELETE FROM queue_work WHERE ctid = ANY (ARRAY(
         SELECT entry.at
         FROM unnest(%(old_work)s::replaced_work[]) AS old
         CROSS JOIN LATERAL (
-            SELECT ctid AS at FROM customer_work
-            WHERE customer_work.customer = old.customer AND customer_work.version = old.version LIMIT 1
+            SELECT ctid AS at FROM queue_work
+            WHERE queue_work.customer = old.customer AND queue_work.queue = old.queue AND queue_work.version = old.version
+            LIMIT 1
         ) AS entry
     ))
 ), work_added AS (
-    INSERT INTO customer_work (customer, version, unit_time, in_flight)
-    SELECT customer, %(version)s + 1, unit_time, in_flight FROM unnest(%(work)s::work_row[])
+    INSERT INTO queue_work (customer, queue, version, unit_time, in_flight)
+    SELECT customer, queue, %(version)s + 1, unit_time, in_flight FROM unnest(%(work)s::work_row[])
 ), claims_answered AS (
     UPDATE claim_request SET answer = given.answer, first_fence = given.first_fence
     FROM unnest(%(answers)s::claim_answer[]) AS given
@@ -343,6 +359,13 @@ WITH wanted AS (
 )
 SELECT * FROM claimed WHERE fence >= %(first_own_fence)s;
 
+-- name: save_queue_scheduler
+INSERT INTO queue_scheduler (queue, state) SELECT * FROM unnest(%(queue)s::int[], %(state)s::text[])
+ON CONFLICT (queue) DO UPDATE SET state = excluded.state;
+
+-- name: running_by_queue
+SELECT queue, count(*) FROM running JOIN document ON document.seq = running.seq GROUP BY queue;
+
 -- name: save_limits
 INSERT INTO limits (customer, settings, running, tat, rate_closed_until)
 SELECT * FROM unnest(
@@ -358,4 +381,7 @@ INSERT INTO crash_sentinel (one) VALUES (1) ON CONFLICT DO NOTHING;
 -- name: forget_spent_lanes
 DELETE FROM lane USING unnest(%(level)s::int[], %(turn)s::bigint[]) AS spent (level, turn)
 WHERE waiting = 0 AND lane.level = spent.level AND lane.turn <= spent.turn AND out_of_turn_at <= %(rested_since)s
-    AND NOT EXISTS (SELECT 1 FROM customer_work WHERE customer_work.customer = lane.customer AND in_flight > 0);
+    AND NOT EXISTS (
+        SELECT 1 FROM queue_work
+        WHERE queue_work.customer = lane.customer AND queue_work.queue = lane.level / 10 AND in_flight > 0
+    );

@@ -153,16 +153,20 @@ class Database:
         work: Callable[[PostgresClaimQueries], Answer],
         *,
         limit: int = 0,
+        queues: Sequence[str] = (),
         before: "SingleWrite | None" = None,
         has_timeout: bool = True,
     ) -> Answer:
-        """Run the work in a transaction that holds the claim lock; it may claim `limit` documents.
+        """Run the work in a transaction that holds the claim lock; it may claim `limit` documents of these queues.
 
         `before` is committed first, in the same trip.
         """
-        return self._retry(
-            lambda connection: self._claim(connection, work, (COMMIT,), limit, before, has_timeout=has_timeout)
-        )
+
+        def claim(connection: TimeoutConnection) -> Answer:
+            statements = start_statements(limit, queues) if limit else ()
+            return self._claim(connection, work, (COMMIT,), statements, before, has_timeout=has_timeout)
+
+        return self._retry(claim)
 
     def run_in_turn(
         self,
@@ -182,7 +186,8 @@ class Database:
             ((((has_turn,),), _),), ((rows, _),) = self._query_behind(before, connection, *turn)
             if not has_turn:
                 return is_served(rows)
-            return self._claim(connection, serve, (COMMIT, QUERIES["end_claim_turn"]), asked["limit"])
+            statements = start_statements(asked["limit"], asked["queues"])
+            return self._claim(connection, serve, (COMMIT, QUERIES["end_claim_turn"]), statements)
 
         return self._retry(take_turn)
 
@@ -201,18 +206,18 @@ class Database:
         connection: TimeoutConnection,
         work: Callable[[PostgresClaimQueries], Answer],
         ends: Sequence[bytes],
-        limit: int,
+        statements: Sequence[BoundStatement],
         before: "SingleWrite | None" = None,
         *,
         has_timeout: bool = True,
     ) -> Answer:
-        """Run the work under the claim lock. What it reads first is read in the trip that begins the transaction."""
+        """Run the work under the claim lock. What it reads first, `statements`, goes in the trip that begins it."""
         queries = PostgresClaimQueries(connection, (), ends)
-        if self.is_behind_pooler or not limit:
+        if self.is_behind_pooler or not statements:
             _run_script(connection, self._scripts[TransactionKind.CLAIM], None)
         else:
             begin = self._statements_by_kind[TransactionKind.CLAIM]
-            (results,) = self._query_behind(before, connection, [*begin, *start_statements(limit)])
+            (results,) = self._query_behind(before, connection, [*begin, *statements])
             queries.begun_with(results[len(begin) :])
         connection.has_begun = True
         return self._work(queries, work, has_timeout=has_timeout)

@@ -11,7 +11,7 @@ from psycopg.adapt import Loader
 from psycopg.pq import Format
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
-from inturn.stores.sql.claim_types import QueueState, worker_states
+from inturn.stores.sql.claim_types import QueueState, queue_rows, worker_states
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.lane_log import LaneChange
 from inturn.stores.sql.loader import named_queries
@@ -104,9 +104,11 @@ def adapt(context: AdaptContext) -> None:
 
 def queue_state(row: Row) -> QueueState:
     """The queue's rows from the query `queue`. After a crash, fences go on behind the last one reserved."""
-    policy, ordered, state, deadlines, _, fence, reserved, paused_by, is_alive, has_limits, workers, _, now = row
+    policy, ordered, state, deadlines, _, fence, reserved, paused_by, is_alive, has_limits, workers, *more = row
     own = (policy, ordered, state, fence if is_alive else reserved, paused_by, has_limits)
-    return QueueState(*own, now, Deadlines.from_json(deadlines), *worker_states(json.loads(workers or "[]")))
+    queues, _, now = more
+    known = (*worker_states(json.loads(workers or "[]")), queue_rows(json.loads(queues or "[]")))
+    return QueueState(*own, now, Deadlines.from_json(deadlines), *known)
 
 
 def lane_changes(rows: Sequence[Row]) -> list[LaneChange]:

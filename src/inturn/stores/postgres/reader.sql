@@ -26,6 +26,7 @@ WHERE seq < %(after)s AND seq >= %(first)s::bigint
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
+  AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -39,6 +40,7 @@ WHERE owner = %(owner)s::bigint AND lane > 9 AND seq < %(after)s AND seq >= %(fi
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
+  AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -55,6 +57,7 @@ CROSS JOIN LATERAL (
       AND (%(level)s::int IS NULL OR level = %(level)s::int)
       AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
       AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
+      AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
       AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
       AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
       AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -70,6 +73,7 @@ WHERE seq > %(after)s AND seq <= %(last)s::bigint
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
+  AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -83,6 +87,7 @@ WHERE owner = %(owner)s::bigint AND lane > 9 AND seq > %(after)s AND seq <= %(la
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
+  AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -99,6 +104,7 @@ CROSS JOIN LATERAL (
       AND (%(level)s::int IS NULL OR level = %(level)s::int)
       AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
       AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
+      AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
       AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
       AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
       AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -128,6 +134,7 @@ WHERE seq BETWEEN %(first)s::bigint AND %(last)s::bigint
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
+  AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -151,13 +158,14 @@ ORDER BY name LIMIT %(limit)s;
 SELECT customer, level, sum(n)::bigint FROM (
     SELECT customer, level, waiting AS n FROM lane WHERE customer = ANY (%(customer)s::bigint[])
     UNION ALL
-    SELECT customer, mod(level, 10), n FROM lane_log WHERE level IS NOT NULL AND customer = ANY (%(customer)s::bigint[])
+    SELECT customer, mod(level, 1000), n FROM lane_log WHERE level IS NOT NULL AND customer = ANY (%(customer)s::bigint[])
 ) AS lengths
 GROUP BY customer, level HAVING sum(n) > 0 ORDER BY customer, level;
 
 -- name: waiting_lanes
 SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, unit_time
-FROM lane LEFT JOIN customer_work ON customer_work.customer = lane.customer WHERE waiting > 0;
+FROM lane LEFT JOIN queue_work ON queue_work.customer = lane.customer AND queue_work.queue = lane.level / 10
+WHERE waiting > 0 AND level BETWEEN %(first)s AND %(last)s;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (
@@ -166,7 +174,7 @@ WITH mine AS MATERIALIZED (
     SELECT coalesce(
         (SELECT scan_from FROM lane WHERE lane.customer = mine.customer AND lane.level = mine.lane),
         (SELECT scan_from FROM lane_group
-         WHERE lane_group.customer = mine.customer AND lane_group.level + 10 * number = mine.lane),
+         WHERE lane_group.customer = mine.customer AND lane_group.level + 1000 * number = mine.lane),
         (SELECT min(seq) FROM lane_log
          WHERE kind = 'joined' AND lane_log.customer = mine.customer AND lane_log.level = mine.lane),
         9223372036854775807
@@ -186,11 +194,11 @@ FROM mine, scan_start;
 SELECT customer, lane, seq, (
     EXISTS (
         SELECT 1 FROM lane
-        WHERE lane.customer = document.customer AND lane.level = mod(document.lane, 10) AND group_turn IS NOT NULL
+        WHERE lane.customer = document.customer AND lane.level = mod(document.lane, 1000) AND group_turn IS NOT NULL
     )
     OR EXISTS (
         SELECT 1 FROM lane_log
-        WHERE lane_log.customer = document.customer AND mod(lane_log.level, 10) = mod(document.lane, 10) AND lane_log.level > 9
+        WHERE lane_log.customer = document.customer AND mod(lane_log.level, 1000) = mod(document.lane, 1000) AND lane_log.level > 999
     )
 )
 FROM document WHERE id = %(id)s::uuid AND state = 'waiting';

@@ -51,7 +51,7 @@ SELECT
 
 -- name: clear
 DELETE FROM policy; DELETE FROM queue_state; DELETE FROM scheduler_state; DELETE FROM event_sequence;
-DELETE FROM history; DELETE FROM history_cursor;
+DELETE FROM history; DELETE FROM history_cursor; DELETE FROM named_queue;
 
 -- name: go_on
 SELECT setval(pg_get_serial_sequence(%(table)s, %(column)s), %(last)s, false);

@@ -139,7 +139,7 @@ class PostgresStore(SqlStore):
         finish = self._finish_statement(outcomes, now)
         statuses = self._ack(outcomes, now) if outcomes and finish is None else ()
         claimed: tuple[Claim, ...] = ()
-        if request is not None and (outcomes or self._may_find_work or self._anything_to_claim(now)):
+        if request is not None and (outcomes or self._may_find_work or self._anything_to_claim(request, now)):
             claimed = self._claims.claim(request, self.given(now), finish)
             self._may_find_work = bool(claimed)
         elif finish is not None:
@@ -180,14 +180,17 @@ class PostgresStore(SqlStore):
             [AckStatus.RECORDED if normalize_id(outcome.id) in ids else next(statuses) for outcome in outcomes]
         )
 
-    def _anything_to_claim(self, now: int | None) -> bool:
+    def _anything_to_claim(self, request: ClaimRequest, now: int | None) -> bool:
         """Whether it is worth waiting for the turn to claim."""
-        row = self._database.run(TransactionKind.SINGLE_READ, lambda queries: queries.fetch_one("anything_to_claim"))
-        runs, state, has_changes, deadlines, server_time = row or (True, "", True, "", 0)
+        row = self._database.run(
+            TransactionKind.SINGLE_READ,
+            lambda queries: queries.fetch_one("anything_to_claim", queues=list(request.queues)),
+        )
+        runs, states, has_changes, deadlines, server_time = row or (True, (), True, "", 0)
         at = self.given(now)
         if has_changes or Deadlines.from_json(deadlines).any_due(server_time if at is None else at):
             return True
-        return bool(runs) and may_have_work(state)
+        return bool(runs) and any(may_have_work(state) for state in states or () if state)
 
     def wait(self, timeout: float) -> None:
         if self._notifier.wait(timeout):

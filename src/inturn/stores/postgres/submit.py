@@ -23,7 +23,7 @@ from inturn.stores.sql.submit import (
     search_name,
 )
 
-_SHARED_COLUMNS: Final = ("cost", "max_attempts", "delay")
+_SHARED_COLUMNS: Final = ("cost", "max_attempts", "delay", "queue")
 
 
 class PostgresSubmitter(Submitter):

@@ -28,12 +28,15 @@ WITH checked AS MATERIALIZED (
 ), documents_added AS (
     INSERT INTO document (
         seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts, name,
-        uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, group_name
+        uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, group_name,
+        queue
     )
     SELECT
-        nextval('document_seq'), %(id)s::uuid, id, level, level + CASE WHEN %(group_name)s::text IS NULL THEN 0 ELSE 10 * group_number(id, %(group_name)s::text) END, first, now, now, %(metadata)s, %(lower_name)s, %(cost)s,
+        nextval('document_seq'), %(id)s::uuid, id, level, level + CASE %(queue)s::text WHEN 'default' THEN 0 ELSE 10 * queue_number(%(queue)s::text) END
+            + CASE WHEN %(group_name)s::text IS NULL THEN 0 ELSE 1000 * group_number(id, %(group_name)s::text) END,
+        first, now, now, %(metadata)s, %(lower_name)s, %(cost)s,
         %(max_attempts)s::int, %(name)s, %(uri)s, %(blob)s, %(sha256)s, %(size)s, %(media_type)s, %(batch)s, %(pages)s,
-        0, 0, 'waiting', %(group_name)s::text
+        0, 0, 'waiting', %(group_name)s::text, %(queue)s::text
     FROM (
         SELECT
             *, 1 + cardinality(%(thresholds)s::bigint[]) - width_bucket(first, %(thresholds)s::bigint[]) AS level
@@ -59,13 +62,15 @@ WITH checked AS MATERIALIZED (
     INSERT INTO document (
         seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts,
         start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at,
-        group_name
+        group_name, queue
     )
     SELECT
-        nextval('document_seq'), id, customer, level, level + CASE WHEN group_name IS NULL THEN 0 ELSE 10 * group_number(customer, group_name) END, count, now, now, nullif(metadata, ''), lower_name,
+        nextval('document_seq'), id, customer, level, level + CASE queue WHEN 'default' THEN 0 ELSE 10 * queue_number(queue) END
+            + CASE WHEN group_name IS NULL THEN 0 ELSE 1000 * group_number(customer, group_name) END,
+        count, now, now, nullif(metadata, ''), lower_name,
         cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, 0,
         CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END, CASE WHEN delay > 0 THEN now + delay END,
-        CASE WHEN delay > 0 THEN now END, group_name
+        CASE WHEN delay > 0 THEN now END, group_name, queue
     FROM (
         SELECT
             item.*, checked.id AS customer, now, first - (position - 1) AS count,
@@ -73,18 +78,18 @@ WITH checked AS MATERIALIZED (
                 - width_bucket(first - (position - 1), %(thresholds)s::bigint[]) AS level,
             coalesce(own_cost, %(same_cost)s) AS cost,
             coalesce(own_max_attempts, %(same_max_attempts)s::int) AS max_attempts,
-            coalesce(own_delay, %(same_delay)s) AS delay
+            coalesce(own_delay, %(same_delay)s) AS delay, coalesce(own_queue, %(same_queue)s::text) AS queue
         FROM checked, ROWS FROM (
             unnest(
                 %(id)s::uuid[], %(lower_name)s::text[], %(cost)s::double precision[], %(max_attempts)s::int[],
                 %(start_by)s::bigint[], %(name)s::text[], %(uri)s::text[], %(blob)s::text[], %(sha256)s::text[],
                 %(size)s::bigint[], %(media_type)s::text[], %(batch)s::text[], %(pages)s::bigint[], %(delay)s::bigint[],
-                %(group_name)s::text[]
+                %(group_name)s::text[], %(queue)s::text[]
             ),
             unnest(string_to_array(%(metadata)s::text, chr(31)))
         ) WITH ORDINALITY AS item (
             id, lower_name, own_cost, own_max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages,
-            own_delay, group_name, metadata, position
+            own_delay, group_name, own_queue, metadata, position
         )
     ) AS new_document
     RETURNING seq, lane, count, due_at

@@ -42,6 +42,9 @@ BEGIN READ ONLY; {settings}
 -- name: lock_claims
 LOCK TABLE claim_lock IN EXCLUSIVE MODE;
 
+-- name: lock_queues
+LOCK TABLE named_queue IN SHARE ROW EXCLUSIVE MODE;
+
 -- name: lock_caps
 LOCK TABLE cap_lock IN EXCLUSIVE MODE;
 
@@ -50,7 +53,8 @@ SET LOCAL synchronous_commit = on;
 
 -- name: take_claim_turn
 CALL take_claim_turn(
-    %(worker)s::text, %(limit)s::bigint, %(lease)s::bigint, %(now)s::bigint, %(ticket)s::bigint, NULL::boolean
+    %(worker)s::text, %(limit)s::bigint, %(lease)s::bigint, %(queues)s::text[], %(now)s::bigint, %(ticket)s::bigint,
+    NULL::boolean
 );
 
 -- name: end_claim_turn

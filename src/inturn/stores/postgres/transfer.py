@@ -39,7 +39,7 @@ from inturn.stores.transfer import (
 DERIVED_COLUMNS: Final[dict[str, dict[str, Callable[[str], Any] | None]]] = {
     "customer": {"lower_name": search_name},
     "document": {"lower_name": search_name, "lease_check_at": None, "lease_until": None},
-    "customer_work": {"version": None},
+    "queue_work": {"version": None},
     "lane": {"version": None, "scan_from": None},
     "lane_group": {"scan_from": None},
     "lane_log": {"xid": None},
@@ -60,7 +60,7 @@ TABLES_NOT_COPIED: Final = {
     "search_term",
 }
 """Tables that are not transferred row by row: they are made from the rest."""
-UNCHECKED_DEADLINES: Final = Deadlines(dict.fromkeys(DEADLINE_KINDS, 0), [(0, 0) for _ in LEVELS])
+UNCHECKED_DEADLINES: Final = Deadlines(dict.fromkeys(DEADLINE_KINDS, 0), dict.fromkeys(LEVELS, (0, 0)))
 """No lower bounds yet; the first claims look for the earliest deadlines."""
 _cursor_numbers: Final = count()
 

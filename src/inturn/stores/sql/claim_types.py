@@ -1,8 +1,10 @@
 """What a transaction that writes lanes reads first and writes last, and the queries that do it."""
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from inturn.model import DEFAULT_QUEUE
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.lane_groups import GroupWrites
 from inturn.stores.sql.lane_log import LaneChange
@@ -18,6 +20,7 @@ class QueueState(NamedTuple):
     ordered: str
     """The order in which the rows of lanes are sorted."""
     scheduler_state: str
+    """That of the first queue. Those of others are read when they are needed."""
     fence: int
     """The last fence given."""
     paused_by: str | None
@@ -26,20 +29,43 @@ class QueueState(NamedTuple):
     now: int
     """The store's time."""
     deadlines: Deadlines
-    worker_slots: Sequence[tuple[int, int]]
-    """When each worker reported, and its slots that take documents."""
+    worker_slots: Sequence[tuple[int, int, tuple[str, ...]]]
+    """When each worker reported, its slots that take documents, and its queues."""
     paused_workers: frozenset[str]
+    queues: Sequence["QueueRow"]
+    """All queues, by number."""
 
     def is_paused(self, worker: str) -> bool:
         """Return whether a worker may claim nothing: the queue is paused, or the worker itself."""
         return self.paused_by is not None or worker in self.paused_workers
 
+    def slots_of(self, queue: str) -> list[tuple[int, int]]:
+        """Return when each worker of a queue reported, and its slots that take documents."""
+        return [(seen_at, slots) for seen_at, slots, queues in self.worker_slots if queue in queues]
 
-def worker_states(rows: Iterable[tuple[int, int, str | None]]) -> tuple[list[tuple[int, int]], frozenset[str]]:
-    """Return `worker_slots` and `paused_workers` from rows of time, slots and, if it is paused, the name."""
+
+class QueueRow(NamedTuple):
+    """A queue, as a claim finds it."""
+
+    number: int
+    name: str
+    weight: float
+    is_paused: bool
+
+
+def queue_rows(rows: Iterable[tuple[int, str, float, bool]]) -> list[QueueRow]:
+    """Return all queues, by number."""
+    return sorted(QueueRow(number, name, weight, bool(is_paused)) for number, name, weight, is_paused in rows)
+
+
+def worker_states(
+    rows: Iterable[tuple[int, int, str | None, str | None]],
+) -> tuple[list[tuple[int, int, tuple[str, ...]]], frozenset[str]]:
+    """Return `worker_slots` and `paused_workers` from rows of time, slots, if it is paused the name, and queues."""
     slots, paused = [], set()
-    for seen_at, open_slots, name in rows:
-        slots.append((seen_at, open_slots if name is None else 0))
+    for seen_at, open_slots, name, queues in rows:
+        served = (DEFAULT_QUEUE,) if queues is None else tuple(json.loads(queues))
+        slots.append((seen_at, open_slots if name is None else 0, served))
         if name is not None:
             paused.add(name)
     return slots, frozenset(paused)
@@ -79,6 +105,9 @@ class ClaimWrite(NamedTuple):
     """New rows of customers' work, and the version of the row that each replaces."""
     ordered: str
     scheduler_state: str
+    """That of the first queue."""
+    queue_states: Sequence[tuple[int, str]]
+    """Numbers and new states of other queues."""
     deadlines: Deadlines
     fence: int
     has_changes: bool

@@ -6,7 +6,7 @@ A window lives for one transaction: what a claim needs is read in that transacti
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -15,16 +15,17 @@ from inturn.policy import TurnPolicy
 from inturn.policy.groups import UNGROUPED, GroupName
 from inturn.policy.lanes import CustomerLanes, LaneTracker
 from inturn.policy.position import ahead_in_groups
-from inturn.policy.scheduler import LEVELS, CustomerWork, Head, Level, Scheduler
+from inturn.policy.queue_turns import next_queue
+from inturn.policy.scheduler import FIRST_QUEUE, LEVELS, CustomerWork, Head, Level, Scheduler, track_of
 from inturn.policy.turn_policy import Order
 from inturn.store import live_slots
-from inturn.stores.sql.claim_types import ClaimedRow, ClaimWrite, QueueState, StartedEvent
+from inturn.stores.sql.claim_types import ClaimedRow, ClaimWrite, QueueRow, QueueState, StartedEvent
 from inturn.stores.sql.lane_groups import ALL_LOADED, GROUP_KEY, NOTHING_LOADED, GroupWrites, TableGroups, new_group
-from inturn.stores.sql.lane_log import LaneChange, level_of
+from inturn.stores.sql.lane_log import LaneChange, lane_track, level_of, queue_of
 from inturn.stores.sql.lanes import GROUP_TURN_COLUMN, ROW_LENGTH, SCHEDULED_COLUMN, WORK_LENGTH, TableLane
 from inturn.stores.sql.queries import NewEvent, Queries
 from inturn.stores.sql.rows import NEVER, Row, parse_settings
-from inturn.stores.sql.scheduler_state import scheduler_from_json, scheduler_to_json
+from inturn.stores.sql.scheduler_state import INITIAL_STATE, scheduler_from_json, scheduler_to_json
 
 MORE_LANES: Final = 1
 """Lanes read at once beyond those that a claim needs at least: a lane may turn out to be empty."""
@@ -41,28 +42,50 @@ class ClaimWindow:
     def __init__(self, queries: Queries, queue: QueueState, policy: TurnPolicy) -> None:
         self._queries = queries
         self._queue = queue
-        self.scheduler: Scheduler[TableLane] = scheduler_from_json(policy, queue.scheduler_state)
+        self._policy = policy
         self.is_fair = policy.order is Order.FAIR
         self._tracker = LaneTracker(self.scheduler, self._next_head, self._customer_with_lanes, self._new_group)
         self.customers: dict[int, CustomerLanes[TableLane]] = {}
         self._loaded_lanes: set[tuple[int, int]] = set()
-        """Customers and levels whose lanes were read, whether or not there was one."""
+        """Customers and tracks whose lanes were read, whether or not there was one."""
         self._limits: dict[int, Row] = {}
-        self._work: dict[int, Row] = {}
-        """The rows of customers' work that were read; nulls where there was none."""
+        self._work: dict[tuple[int, int], Row] = {}
+        """The rows of customers' work in queues that were read; nulls where there was none."""
         self._dirty_lanes: dict[TableLane, None] = {}
         self._dirty_limits: set[int] = set()
         self._is_applying_log = False
         self._lanes_without_head: set[TableLane] = set()
         self.deadlines = queue.deadlines
-        self._loaded_until_turn = [self._nothing_loaded(level) for level in self.scheduler.levels]
-        self._loaded_until_age = [
-            (ready_at, seq - 1) if level.open_lanes else ALL_LOADED
-            for level, (ready_at, seq) in zip(self.scheduler.levels, self.deadlines.oldest_heads, strict=True)
-        ]
+        self._schedulers: dict[int, Scheduler[TableLane]] = {}
+        self._states = {FIRST_QUEUE: queue.scheduler_state}
+        """The stored states of the queues that were read."""
+        self._loaded_until_turn: dict[int, tuple[int, int]] = {}
+        """By track; so are the next two."""
+        self._loaded_until_age: dict[int, tuple[int, int]] = {}
         self._claim_limit = self._left_to_take = 1
         self._has_applied_log = False
         self.fence = queue.fence
+
+    def scheduler(self, queue: int) -> Scheduler[TableLane]:
+        """Return the scheduler of a queue, read or new."""
+        known = self._schedulers.get(queue)
+        if known is not None:
+            return known
+        if queue not in self._states:
+            (self._states[queue],) = self._queries.fetch_one("queue_scheduler", queue=queue) or (INITIAL_STATE,)
+        scheduler: Scheduler[TableLane] = scheduler_from_json(self._policy, self._states[queue])
+        self._schedulers[queue] = scheduler
+        for level in scheduler.levels:
+            track = track_of(queue, level.number)
+            self._loaded_until_turn[track] = self._nothing_loaded(level)
+            ready_at, seq = self.deadlines.oldest_head(track)
+            self._loaded_until_age[track] = (ready_at, seq - 1) if level.open_lanes else ALL_LOADED
+        return scheduler
+
+    @property
+    def queues(self) -> Sequence[QueueRow]:
+        """All queues, by number."""
+        return self._queue.queues
 
     def _nothing_loaded(self, level: Level[TableLane]) -> tuple[int, int]:
         """Where to begin reading a level: no open lane has a turn before V."""
@@ -73,7 +96,7 @@ class ClaimWindow:
     @property
     def is_sorted(self) -> bool:
         """Whether the rows of lanes are sorted in the policy's order."""
-        return self._queue.ordered == self.scheduler.policy.order
+        return self._queue.ordered == self._policy.order
 
     # -- changes to lanes -----------------------------------------------------------------------------------------
 
@@ -83,7 +106,7 @@ class ClaimWindow:
             return
         self._has_applied_log = True
         self._load_customers([change.owner for change in changes])
-        self._load_lanes([(change.owner, level_of(change.lane)) for change in changes if change.lane is not None])
+        self._load_lanes([(change.owner, lane_track(change.lane)) for change in changes if change.lane is not None])
         self._load_groups(changes)
         self._is_applying_log = True
         for change in changes:
@@ -94,7 +117,7 @@ class ClaimWindow:
     def _apply(self, change: LaneChange) -> None:
         owner, kind = change.owner, change.kind
         if change.lane is not None:
-            self._apply_to_lane(self._lane(owner, level_of(change.lane)), change)
+            self._apply_to_lane(self._lane(owner, lane_track(change.lane)), change)
         elif kind == "stopped":
             customer = self.customer(owner)
             self._tracker.stopped(customer)
@@ -102,8 +125,8 @@ class ClaimWindow:
         elif kind == "changed":
             self.set_limits(owner, change.settings, change.n or 0)
         elif kind == "in_flight":
-            self._load_lanes(_all_levels([owner]))
-            self.customer(owner).work.in_flight = change.n or 0
+            self._load_all_lanes([owner])
+            self.customer(owner).work_in(change.seq or FIRST_QUEUE).in_flight = change.n or 0
         else:
             self.deadlines.add_deadline(kind, change.ready_at or 0)
 
@@ -140,7 +163,7 @@ class ClaimWindow:
 
     def set_limits(self, owner: int, settings: str | None, running: int) -> None:
         """Give a customer new settings, and `running` documents that run."""
-        self._load_lanes(_all_levels([owner]))
+        self._load_all_lanes([owner])
         customer = self.customer(owner)
         customer.running = running
         self._limits.setdefault(owner, ())
@@ -162,17 +185,17 @@ class ClaimWindow:
         if self._tracker.clamp_rate(customer, now):
             self._mark_customer_dirty(owner, customer)
 
-    def review_shares(self, now: int) -> None:
-        """Open and close customers by their shares of the slots, before a claim takes documents."""
-        shares = self.scheduler.shares
-        shares.live_slots = live_slots(self._queue.worker_slots, now)
+    def review_shares(self, queue: QueueRow, now: int) -> None:
+        """Open and close customers by their shares of a queue's slots, before a claim takes documents."""
+        shares = self.scheduler(queue.number).shares
+        shares.live_slots = live_slots(self._queue.slots_of(queue.name), now)
         if shares.at_limit:
-            self._tracker.review_shares(now)
+            self._tracker.review_shares(queue.number, now)
 
     def _customer_with_lanes(self, name: str) -> CustomerLanes[TableLane]:
         """Return a customer whose share of the slots may open or close it, with all of its lanes."""
         owner = int(name)
-        self._load_lanes(_all_levels([owner]))
+        self._load_all_lanes([owner])
         customer = self.customer(owner)
         self._mark_customer_dirty(owner, customer)
         return customer
@@ -196,14 +219,20 @@ class ClaimWindow:
         """Set how many documents will be taken at most; it decides how much is read at once."""
         self._claim_limit = self._left_to_take = limit
 
-    def take_next(self, now: int) -> tuple[TableLane, Head] | None:
-        """Take a document of the lane whose turn it is, and charge its customer; return it with its lane or group."""
-        scheduler = self.scheduler
+    def take_next(self, weights: Mapping[int, float], now: int) -> tuple[TableLane, Head] | None:
+        """Take a document of the lane whose turn it is, and charge its customer; return it with its lane or group.
+
+        `weights` has the weight of each queue that may be served, by number.
+        """
+        queue = next_queue({number: self.scheduler(number) for number in weights}, weights)
+        if queue is None:
+            return None
+        scheduler = self.scheduler(queue)
         if self.is_fair and (scheduler.dispatched + 1) % scheduler.policy.overdue_every == 0:
-            self._load_overdue(now)
+            self._load_overdue(queue, now)
         for level in scheduler.levels:
             if level.open_lanes:
-                self._load_lowest(level)
+                self._load_lowest(queue, level)
                 break
         lane = scheduler.take(now)
         if lane is None or (head := scheduler.last_head) is None:
@@ -232,28 +261,28 @@ class ClaimWindow:
             row = lane.to_row()
             if lane.groups is not None or lane.had_groups:
                 groups.add(lane)
-            if self.scheduler.is_spent(lane):
+            if self.scheduler(lane.queue).is_spent(lane):
                 if lane.stored_row is not None:
                     spent.append(lane)
             elif row != lane.stored_row:
                 lanes.append((row, lane.sort_key(fair=self.is_fair), lane))
             if lane.scheduled and lane.head is not None:
-                self.deadlines.add_head(lane.level, lane.head)
+                self.deadlines.add_head(lane.track, lane.head)
         limits = [row for row in map(self._limits_row, self._dirty_limits) if row != self._limits[row[0]]]
         work = [
-            ((owner, now.unit_time, now.in_flight), version)
-            for owner, (unit_time, in_flight, version) in self._work.items()
-            if (now := self.customers[owner].work).in_flight != (in_flight or 0) or now.unit_time != unit_time
+            ((owner, queue, now.unit_time, now.in_flight), version)
+            for (owner, queue), (unit_time, in_flight, version) in self._work.items()
+            if (now := self.customers[owner].work_in(queue)).in_flight != (in_flight or 0) or now.unit_time != unit_time
         ]
-        state, order = scheduler_to_json(self.scheduler), str(self.scheduler.policy.order)
+        states = {queue: scheduler_to_json(scheduler) for queue, scheduler in self._schedulers.items()}
+        changed = [(queue, state) for queue, state in states.items() if queue and state != self._states[queue]]
+        state, order = states.get(FIRST_QUEUE, self._queue.scheduler_state), str(self._policy.order)
         has_changes = bool(
-            self._has_applied_log or lanes or spent or any(groups) or limits or work or claimed or events
+            self._has_applied_log or lanes or spent or any(groups) or limits or work or claimed or events or changed
             or (self.fence, order, state) != (self._queue.fence, self._queue.ordered, self._queue.scheduler_state)
         )  # fmt: skip
-        work_done = (claimed, started, events)
-        return ClaimWrite(
-            lanes, spent, groups, limits, work, order, state, self.deadlines, self.fence, has_changes, *work_done
-        )
+        own = (lanes, spent, groups, limits, work, order, state, changed)
+        return ClaimWrite(*own, self.deadlines, self.fence, has_changes, claimed, started, events)
 
     def _limits_row(self, owner: int) -> Row:
         customer = self.customers[owner]
@@ -270,7 +299,7 @@ class ClaimWindow:
 
     def ahead_in_groups(self, owner: int, number: int, ahead: int) -> int:
         """Count what starts before a document in its lane, which has groups; `ahead` of its own group are before it."""
-        lane = self._lane(owner, level_of(number))
+        lane = self._lane(owner, lane_track(number))
         groups = lane.groups
         if groups is None:
             return ahead
@@ -278,26 +307,30 @@ class ClaimWindow:
             groups.load_all()
         own = next(group for group in groups.members.values() if group.number == number)
         charged = [
-            (group, self.scheduler.expected_charge(lane.work, group.head.cost))
+            (group, self.scheduler(lane.queue).expected_charge(lane.work, group.head.cost))
             for group in groups.members.values()
             if group.head is not None
         ]
         return ahead_in_groups(charged, own, ahead)
 
-    def work_of(self, owner: int, unit_time: int | None) -> CustomerWork:
-        """Return a customer's work as applied changes left it, or as it was read elsewhere."""
-        return self.customers[owner].work if owner in self._work else CustomerWork(unit_time)
+    def work_of(self, owner: int, queue: int, unit_time: int | None) -> CustomerWork:
+        """Return a customer's work in a queue as applied changes left it, or as it was read elsewhere."""
+        if (owner, queue) in self._work:
+            return self.customers[owner].work_in(queue)
+        return CustomerWork(unit_time)
 
-    def _lane(self, owner: int, level: int) -> TableLane:
-        """Return a customer's lane of a level, read or new, and mark it as changed."""
+    def _lane(self, owner: int, track: int) -> TableLane:
+        """Return a customer's lane of a track, read or new, and mark it as changed."""
         customer = self.customer(owner)
-        lane = customer.lanes.get(level)
+        lane = customer.lanes.get(track)
         if lane is None:
-            self._load_lanes([(owner, level)])
-            lane = customer.lanes.get(level)
+            self._load_lanes([(owner, track)])
+            lane = customer.lanes.get(track)
         if lane is None:
-            weight = customer.settings.weight
-            lane = customer.lanes[level] = TableLane(str(owner), level, weight, owner=owner, work=customer.work)
+            queue, weight = queue_of(track), customer.settings.weight
+            lane = customer.lanes[track] = TableLane(
+                str(owner), level_of(track), weight, queue=queue, owner=owner, work=customer.work_in(queue)
+            )
         self._dirty_lanes[lane] = None
         return lane
 
@@ -315,12 +348,10 @@ class ClaimWindow:
 
     def _load_customers(self, owners: Iterable[int]) -> None:
         """Read these customers' limits, and all lanes of those that have any."""
-        at_limit = self.scheduler.shares.at_limit
         new = []
         for owner in owners:
             if owner not in self.customers:
-                name = str(owner)
-                self.customers[owner] = CustomerLanes(name, at_slot_limit=at_limit.get(name) is not None)
+                self.customers[owner] = CustomerLanes(str(owner))
                 new.append(owner)
         if not new or not self._queue.has_limits:
             return
@@ -330,10 +361,15 @@ class ClaimWindow:
             _, settings, known.running, known.tat, known.rate_closed_until = row
             known.settings = parse_settings(settings)
             self._limits[row[0]] = row
-        self._load_lanes(_all_levels([row[0] for row in limited]))
+        self._load_all_lanes([row[0] for row in limited])
+
+    def _load_all_lanes(self, owners: Iterable[int]) -> None:
+        """Read all lanes of these customers."""
+        queues = [queue.number for queue in self._queue.queues]
+        self._load_lanes((owner, track_of(queue, level)) for owner in owners for queue in queues for level in LEVELS)
 
     def _load_lanes(self, wanted: Iterable[tuple[int, int]]) -> None:
-        """Read the lanes of these customers and levels."""
+        """Read the lanes of these customers and tracks."""
         new = [key for key in dict.fromkeys(wanted) if key not in self._loaded_lanes]
         if new:
             self._loaded_lanes.update(new)
@@ -343,16 +379,18 @@ class ClaimWindow:
         """Add lanes and their customers' work, but for those that are held: they may have changed since."""
         self._load_customers([row[0] for row in rows])
         for row in rows:
-            owner, level, weight = row[:3]
-            customer = self.customers[owner]
-            work = customer.work
-            if owner not in self._work:
-                unit_time, in_flight, _ = self._work[owner] = row[ROW_LENGTH : ROW_LENGTH + WORK_LENGTH]
+            owner, track, weight = row[:3]
+            customer, queue = self.customers[owner], queue_of(track)
+            work = customer.work_in(queue)
+            if (owner, queue) not in self._work:
+                unit_time, in_flight, _ = self._work[owner, queue] = row[ROW_LENGTH : ROW_LENGTH + WORK_LENGTH]
                 work.unit_time, work.in_flight = unit_time, in_flight or 0
-            if weight is not None and level not in customer.lanes:
-                lane = customer.lanes[level] = TableLane.from_row(row, work)
+                if self.scheduler(queue).shares.at_limit.get(customer.name) is not None:
+                    customer.at_slot_limit.add(queue)
+            if weight is not None and track not in customer.lanes:
+                lane = customer.lanes[track] = TableLane.from_row(row, work)
                 if row[SCHEDULED_COLUMN]:
-                    self.scheduler.schedule(lane)
+                    self.scheduler(queue).schedule(lane)
                 if (turn := row[GROUP_TURN_COLUMN]) is not None:
                     lane.groups = TableGroups(turn, queries=self._queries, lane=lane, rows_at_once=self._lanes_at_once)
 
@@ -367,18 +405,18 @@ class ClaimWindow:
         wanted: dict[TableLane, dict[GroupName, None]] = {}
         for change in changes:
             if change.lane is not None:
-                lane = self.customers[change.owner].lanes.get(level_of(change.lane))
+                lane = self.customers[change.owner].lanes.get(lane_track(change.lane))
                 if lane is not None and isinstance(lane.groups, TableGroups):
                     wanted.setdefault(lane, {})[change.group] = None
         if not wanted:
             return
-        keys = [(lane.owner, lane.level, name or 0) for lane, names in wanted.items() for name in names]
+        keys = [(lane.owner, lane.track, name or 0) for lane, names in wanted.items() for name in names]
         rows: dict[tuple[int, int], list[Row]] = {}
         for row in self._queries.fetch_many("groups_of", GROUP_KEY, keys):
             rows.setdefault(row[:2], []).append(row)
         for lane, names in wanted.items():
             if isinstance(lane.groups, TableGroups):
-                lane.groups.add_rows(list(names), rows.get((lane.owner, lane.level), []))
+                lane.groups.add_rows(list(names), rows.get((lane.owner, lane.track), []))
 
     def add_first_lanes(self, rows: Sequence[Row]) -> None:
         """Add the lowest open lanes of one level: at least as many as are read at once, if the level has as many.
@@ -389,36 +427,36 @@ class ClaimWindow:
             return
         lanes = {row[:2]: row[:-DOCUMENT_COLUMNS] for row in rows}
         self._add_lanes(list(lanes.values()))
-        level = rows[0][1]
-        last = self.customers[rows[-1][0]].lanes[level]
+        track = rows[0][1]
+        last = self.customers[rows[-1][0]].lanes[track]
         all_loaded = len(lanes) < self._lanes_at_once
-        self._loaded_until_turn[level] = ALL_LOADED if all_loaded else last.sort_key(fair=self.is_fair)
-        ungrouped = [lane for lane in (self.customers[key[0]].lanes[level] for key in lanes) if lane.groups is None]
+        self._loaded_until_turn[track] = ALL_LOADED if all_loaded else last.sort_key(fair=self.is_fair)
+        ungrouped = [lane for lane in (self.customers[key[0]].lanes[track] for key in lanes) if lane.groups is None]
         self._prefetch(ungrouped, [(*row[:2], *row[-DOCUMENT_COLUMNS:]) for row in rows if row[-1] is not None])
 
     # -- reading on -----------------------------------------------------------------------------------------------
 
-    def _load_overdue(self, now: int) -> None:
+    def _load_overdue(self, queue: int, now: int) -> None:
         """Read what an overdue slot needs: the oldest head of each level, and the lowest turn where it is overdue."""
-        since = now - self.scheduler.policy.overdue_after
-        for level in self.scheduler.levels[1:]:
-            if level.open_lanes and self._may_be_overdue(level, since):
-                self._load_oldest(level)
+        since = now - self._policy.overdue_after
+        for level in self.scheduler(queue).levels[1:]:
+            if level.open_lanes and self._may_be_overdue(queue, level, since):
+                self._load_oldest(queue, level)
                 oldest = level.oldest()
                 if oldest is not None and oldest.head is not None and oldest.head.ready_at <= since:
-                    self._load_lowest(level)
+                    self._load_lowest(queue, level)
                     if level.next_use_is_out_of_turn:
-                        self._load_oldest_eligible(level, now)
+                        self._load_oldest_eligible(queue, level, now)
 
-    def _may_be_overdue(self, level: Level[TableLane], since: int) -> bool:
+    def _may_be_overdue(self, queue: int, level: Level[TableLane], since: int) -> bool:
         """Compare with the oldest head: of lanes held, and of all others by `deadlines.oldest_heads`."""
         oldest = level.oldest()
         held = NEVER if oldest is None or oldest.head is None else oldest.head.ready_at
-        return min(held, self.deadlines.oldest_heads[level.number][0]) <= since
+        return min(held, self.deadlines.oldest_head(track_of(queue, level.number))[0]) <= since
 
-    def _load_lowest(self, level: Level[TableLane]) -> None:
+    def _load_lowest(self, queue: int, level: Level[TableLane]) -> None:
         """Read on until the open lane whose turn it is in this level is held."""
-        number = level.number
+        number = track_of(queue, level.number)
         while (seen := self._loaded_until_turn[number]) is not ALL_LOADED:
             lane = level.lowest()
             if lane is not None and lane.sort_key(fair=self.is_fair) <= seen:
@@ -430,28 +468,28 @@ class ClaimWindow:
             else:
                 self._loaded_until_turn[number] = (rows[-1][3], rows[-1][4]) if self.is_fair else (rows[-1][6], 0)
 
-    def _load_oldest(self, level: Level[TableLane]) -> None:
+    def _load_oldest(self, queue: int, level: Level[TableLane]) -> None:
         """Read on until the open lane whose head has waited longest is held."""
-        number = level.number
+        number = track_of(queue, level.number)
         while (seen := self._loaded_until_age[number]) is not ALL_LOADED:
             lane = level.oldest()
             if lane is not None and lane.head is not None and (lane.head.ready_at, lane.head.seq) <= seen:
                 return
-            at_once = 1 + self._claim_limit // self.scheduler.policy.overdue_every  # as many slots fall in this claim
+            at_once = 1 + self._claim_limit // self._policy.overdue_every  # as many slots fall in this claim
             rows = self._load_more("oldest_lanes", number, seen, at_once)
-            if seen < self.deadlines.oldest_heads[number]:
+            if seen < self.deadlines.oldest_head(number):
                 self.deadlines.oldest_heads[number] = (rows[0][7], rows[0][6]) if rows else (NEVER, 0)
             all_seen = len(rows) < at_once
             self._loaded_until_age[number] = ALL_LOADED if all_seen else (rows[-1][7], rows[-1][6])
 
-    def _load_oldest_eligible(self, level: Level[TableLane], now: int) -> None:
+    def _load_oldest_eligible(self, queue: int, level: Level[TableLane], now: int) -> None:
         """Read on until the oldest head among lanes that may be started out of turn is held."""
-        interval = self.scheduler.policy.out_of_turn_interval
-        ready_at, seq = self.deadlines.oldest_heads[level.number]
+        interval, track = self._policy.out_of_turn_interval, track_of(queue, level.number)
+        ready_at, seq = self.deadlines.oldest_head(track)
         seen = (ready_at, seq - 1)
         while True:
             times = {"rested_since": now - interval, "now": now}
-            rows = self._load_more("oldest_rested_lanes", level.number, seen, self._lanes_at_once, **times)
+            rows = self._load_more("oldest_rested_lanes", track, seen, self._lanes_at_once, **times)
             lane = level.oldest_eligible(now, interval)
             if len(rows) < self._lanes_at_once:
                 return
@@ -463,10 +501,10 @@ class ClaimWindow:
     def _lanes_at_once(self) -> int:
         return self._claim_limit + MORE_LANES
 
-    def _load_more(self, query: str, level: int, loaded_until: tuple[int, int], limit: int, **times: int) -> list[Row]:
+    def _load_more(self, query: str, track: int, loaded_until: tuple[int, int], limit: int, **times: int) -> list[Row]:
         """Read open lanes beyond those loaded."""
         after, after_tie = loaded_until
-        rows = self._queries.fetch_all(query, level=level, after=after, after_tie=after_tie, limit=limit, **times)
+        rows = self._queries.fetch_all(query, level=track, after=after, after_tie=after_tie, limit=limit, **times)
         self._add_lanes(rows)
         return rows
 
@@ -485,7 +523,7 @@ class ClaimWindow:
 
     def _read_ahead(self, lane: TableLane) -> None:
         """Read on in this lane, and in those of its level that come next; or in a group, and in those of its lane."""
-        level = self.scheduler.levels[lane.level]
+        level = self.scheduler(lane.queue).levels[lane.level]
         by_turn, open_lanes = level.by_turn, level.open_lanes
         if lane.parent is not None and lane.parent.groups is not None:
             by_turn, open_lanes = lane.parent.groups.by_turn, len(lane.parent.groups.members)
@@ -542,19 +580,14 @@ class ClaimWindow:
         for lane in lanes:
             head, parent = lane.prefetched[0] if lane.prefetched else None, lane.parent
             if parent is None:
-                self.scheduler.change_head(lane, head)
+                self.scheduler(lane.queue).change_head(lane, head)
             elif parent.groups is not None:
                 parent.groups.change_head(lane, head)
         for lane in dict.fromkeys(lane.parent or lane for lane in left):
             if lane.groups is not None:
-                self.scheduler.change_head(lane, self._tracker.head_of(lane))
+                self.scheduler(lane.queue).change_head(lane, self._tracker.head_of(lane))
 
 
 def _holder(lane: TableLane, group: GroupName) -> TableLane:
     """Return what holds documents of a group: the group, or a lane that has none."""
     return lane if lane.groups is None else lane.groups.find(group) or lane
-
-
-def _all_levels(owners: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """All levels of these customers."""
-    return ((owner, level) for owner in owners for level in LEVELS)

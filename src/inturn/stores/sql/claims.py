@@ -1,9 +1,10 @@
 """Transactions that hold the claim lock: claims, sweeps, recounts. All writes to lanes are here."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from inturn.model import Claim
+from inturn.policy.scheduler import track_of
 from inturn.store import WORKER_RETENTION, ClaimRequest, Discrepancy, EventKind, SweepResult
 from inturn.stores.sql import clock_skew
 from inturn.stores.sql.claim_types import ClaimedRow, ClaimQueries, StartedEvent
@@ -35,7 +36,8 @@ class ClaimRun:
         self.queries = queries
         self._cache = cache
         self.queue = queries.read_queue()
-        self.window = ClaimWindow(queries, self.queue, cache.policy(queries, self.queue.policy).policy.turns)
+        self.policy = cache.policy(queries, self.queue.policy).policy.turns
+        self.window = ClaimWindow(queries, self.queue, self.policy)
         self.window.set_claim_limit(limit)
         if not self.window.is_sorted:
             queries.execute("order_lanes", fair=self.window.is_fair)
@@ -64,8 +66,11 @@ class ClaimRun:
         is_due = self.window.deadlines.any_due(now)
         if is_due and (self._started or MAX_DUE_PER_TRANSACTION in self.process_due(now)):
             return None
-        self.window.review_shares(now)
-        taken = list(self._take(request, now)) if not self.queue.is_paused(request.worker) else []
+        queues = [queue for queue in self.queue.queues if queue.name in request.queues]
+        for queue in queues:
+            self.window.review_shares(queue, now)
+        weights = {queue.number: queue.weight for queue in queues if not queue.is_paused}
+        taken = [] if self.queue.is_paused(request.worker) else list(self._take(request, weights, now))
         if taken:
             names = self._cache.customer_names(self.queries, {row.owner for row in taken})
             self._names |= {row.owner: names[row.owner] for row in taken}
@@ -74,15 +79,15 @@ class ClaimRun:
             self._claimed += taken
         return taken
 
-    def _take(self, request: ClaimRequest, now: int) -> Iterable[ClaimedRow]:
+    def _take(self, request: ClaimRequest, weights: Mapping[int, float], now: int) -> Iterable[ClaimedRow]:
         for _ in range(request.limit):
-            taken = self.window.take_next(now)
+            taken = self.window.take_next(weights, now)
             if taken is None:
                 return
             lane, head = taken
             self.window.fence += 1
             times = (now, now + request.lease)
-            charged = self.window.scheduler.last_charge
+            charged = self.window.scheduler(lane.queue).last_charge
             yield ClaimedRow(lane.owner, lane.number, head.seq, self.window.fence, *times, request.worker, charged)
 
     def save(self, *, is_last: bool = True) -> list[Row]:
@@ -102,12 +107,15 @@ def sweep(queries: ClaimQueries, cache: QueueCache, now: int | None) -> SweepRes
     at = run.queue.now if now is None else now
     clock_skew.review(queries, run.window, at)
     swept = run.process_due(at)
-    scheduler = run.window.scheduler
     queries.execute_many(
         "forget_spent_lanes",
         ("level", "turn"),
-        [(level.number, level.virtual_time.turn) for level in scheduler.levels],
-        rested_since=at - scheduler.policy.out_of_turn_interval,
+        [
+            (track_of(queue.number, level.number), level.virtual_time.turn)
+            for queue in run.queue.queues
+            for level in run.window.scheduler(queue.number).levels
+        ],
+        rested_since=at - run.policy.out_of_turn_interval,
     )
     queries.execute("forget_spent_groups")
     queries.execute("forget_silent_workers", first=at - WORKER_RETENTION, last=at + WORKER_RETENTION)

@@ -20,35 +20,42 @@ UNKNOWN_HEAD: Final = (-1, 0)
 
 @dataclass(slots=True)
 class Deadlines:
-    """The earliest possible deadline by kind, and the oldest possible head by level."""
+    """The earliest possible deadline by kind, and the oldest possible head by track."""
 
     times: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEADLINE_KINDS, NEVER))
-    oldest_heads: list[tuple[int, int]] = field(default_factory=lambda: [NO_HEAD for _ in LEVELS])
+    oldest_heads: dict[int, tuple[int, int]] = field(default_factory=lambda: dict.fromkeys(LEVELS, NO_HEAD))
+    """Those of the first queue are stored. Of others nothing is known before they were read."""
 
     @classmethod
     def of_times(cls, times: Sequence[int | None]) -> "Deadlines":
         """Build exact bounds from the earliest time of each kind; of the oldest heads nothing is known."""
         known = [NEVER if at is None else at for at in times]
-        return cls(dict(zip(DEADLINE_KINDS, known, strict=True)), [UNKNOWN_HEAD] * len(LEVELS))
+        return cls(dict(zip(DEADLINE_KINDS, known, strict=True)), {})
 
     @classmethod
     def from_json(cls, text: str) -> "Deadlines":
         """Parse the stored bounds."""
         times, oldest = json.loads(text)
-        return cls(dict(zip(DEADLINE_KINDS, times, strict=True)), [(ready_at, seq) for ready_at, seq in oldest])
+        heads = {track: (ready_at, seq) for track, (ready_at, seq) in enumerate(oldest)}
+        return cls(dict(zip(DEADLINE_KINDS, times, strict=True)), heads)
 
     def to_json(self) -> str:
         """Write the bounds for storage."""
-        oldest = ", ".join([f"[{ready_at}, {seq}]" for ready_at, seq in self.oldest_heads])
+        heads = [self.oldest_head(level) for level in LEVELS]
+        oldest = ", ".join([f"[{ready_at}, {seq}]" for ready_at, seq in heads])
         return f"[[{', '.join([str(at) for at in self.times.values()])}], [{oldest}]]"
 
     def add_deadline(self, kind: str, at: int) -> None:
         """Lower the bound of this kind."""
         self.times[kind] = min(self.times[kind], at)
 
-    def add_head(self, level: int, head: Head) -> None:
-        """Lower the bound of this level's oldest head."""
-        self.oldest_heads[level] = min(self.oldest_heads[level], (head.ready_at, head.seq))
+    def oldest_head(self, track: int) -> tuple[int, int]:
+        """Return the bound of a track's oldest head."""
+        return self.oldest_heads.get(track, UNKNOWN_HEAD)
+
+    def add_head(self, track: int, head: Head) -> None:
+        """Lower the bound of this track's oldest head."""
+        self.oldest_heads[track] = min(self.oldest_head(track), (head.ready_at, head.seq))
 
     def any_due(self, now: int) -> bool:
         """Whether anything may be due."""

@@ -30,7 +30,7 @@ WHERE operator IS NOT NULL AND kind = :kind ORDER BY number DESC LIMIT 1;
 
 -- name: sampled_levels
 SELECT level, sum(n) FROM (
-    SELECT level, waiting AS n FROM lane WHERE waiting > 0
+    SELECT level - 10 * (level / 10) AS level, waiting AS n FROM lane WHERE waiting > 0
     UNION ALL
     SELECT level - 10 * (level / 10), n FROM lane_log WHERE level IS NOT NULL
 ) AS lengths

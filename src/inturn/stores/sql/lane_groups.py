@@ -38,7 +38,7 @@ class TableGroups(Groups[TableLane]):
     def look_up(self, names: Sequence[GroupName]) -> None:
         """Read groups by their numbers."""
         queries, lane = self._source()
-        wanted = [(lane.owner, lane.level, name or 0) for name in names]
+        wanted = [(lane.owner, lane.track, name or 0) for name in names]
         self.add_rows(names, queries.fetch_many("groups_of", GROUP_KEY, wanted))
 
     def add_rows(self, names: Sequence[GroupName], rows: Sequence[Row]) -> None:
@@ -68,7 +68,7 @@ class TableGroups(Groups[TableLane]):
     def load_all(self) -> None:
         """Read every group that has documents."""
         queries, lane = self._source()
-        for row in queries.fetch_all("groups_of_lane", customer=lane.owner, level=lane.level):
+        for row in queries.fetch_all("groups_of_lane", customer=lane.owner, level=lane.track):
             self._add(row)
         self.loaded_until_turn = self.loaded_until_seq = ALL_LOADED
 
@@ -77,7 +77,7 @@ class TableGroups(Groups[TableLane]):
         rows = queries.fetch_all(
             query,
             customer=lane.owner,
-            level=lane.level,
+            level=lane.track,
             after=after,
             **({"after_tie": after_tie} if query == "lowest_groups" else {}),
             limit=self.rows_at_once,
@@ -107,7 +107,7 @@ class TableGroups(Groups[TableLane]):
 
 def new_group(lane: TableLane, number: int) -> TableLane:
     """Make an empty group of a lane."""
-    return TableLane(lane.customer, lane.level, owner=lane.owner, group=number, parent=lane)
+    return TableLane(lane.customer, lane.level, queue=lane.queue, owner=lane.owner, group=number, parent=lane)
 
 
 class GroupWrites(NamedTuple):
@@ -127,7 +127,7 @@ class GroupWrites(NamedTuple):
         """Add what changed of the groups of a lane."""
         groups = lane.groups
         if lane.had_groups and not isinstance(groups, TableGroups):
-            self.emptied.append((lane.owner, lane.level))
+            self.emptied.append((lane.owner, lane.track))
         if groups is None:
             return
         for group in groups.members.values():
@@ -150,4 +150,4 @@ def group_row(group: TableLane) -> Row:
     head = (None, None, None)
     if group.head is not None:
         head = (group.head.seq, group.head.ready_at, float(group.head.cost))  # type: ignore[assignment]
-    return (group.owner, group.level, group.group, group.turn, group.stamp, group.waiting, *head, group.scan_from)
+    return (group.owner, group.track, group.group, group.turn, group.stamp, group.waiting, *head, group.scan_from)

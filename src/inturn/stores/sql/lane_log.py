@@ -1,7 +1,7 @@
 """Record changes to lanes. Only claims write lanes: everything else appends to the lane log for the next claim.
 
-Documents and changes name their lane by a number: ten times the number of the document's group, plus the level. Group 0
-holds documents without a group, so that its numbers are the levels.
+Documents and changes name their lane by a number: 1,000 times the number of the document's group, plus ten times the
+number of its queue, plus the level. Group 0 holds documents without a group, and queue 0 is the queue `default`.
 """
 
 import json
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from inturn.model import CustomerSettings, settings_to_dict
 from inturn.policy.groups import UNGROUPED, GroupName
-from inturn.policy.scheduler import LEVELS, Head
+from inturn.policy.scheduler import LEVELS, TRACKS, Head
 from inturn.stores.sql.queries import Queries
 
 LOG_COLUMNS: Final = (
@@ -27,6 +27,7 @@ class LaneChange(NamedTuple):
     n: int | None = None
     """The change of the lane's length, wherever `lane` is set; otherwise the customer's running documents."""
     seq: int | None = None
+    """Of a document; with `in_flight`, the number of a queue."""
     ready_at: int | None = None
     cost: float | None = None
     settings: str | None = None
@@ -43,7 +44,7 @@ class LaneChange(NamedTuple):
     @property
     def group(self) -> GroupName:
         """The number of the group whose documents changed, or UNGROUPED."""
-        return (self.lane or 0) // len(LEVELS) or UNGROUPED
+        return (self.lane or 0) // TRACKS or UNGROUPED
 
 
 class LaneLog:
@@ -69,9 +70,9 @@ class LaneLog:
         stored = None if cost is None else float(cost)
         self._add(owner, "ended", lane, 0, cost=stored, charged=charged, worked=worked)
 
-    def in_flight(self, owner: int, n: int) -> None:
-        """`n` charged documents of a customer run."""
-        self._add(owner, "in_flight", None, n)
+    def in_flight(self, owner: int, queue: int, n: int) -> None:
+        """`n` charged documents of a customer run in a queue."""
+        self._add(owner, "in_flight", None, n, queue)
 
     def left(self, owner: int, lane: int, seq: int) -> None:
         """A document left a lane other than by a claim."""
@@ -107,18 +108,28 @@ class LaneLog:
         self.changes.append(LaneChange(owner, kind, *more, **columns))
 
 
-def lane_number(level: int, group: int) -> int:
-    """Return the number of a lane by its level and the number of a group."""
-    return level + group * len(LEVELS)
+def lane_number(track: int, group: int) -> int:
+    """Return the number of a lane by its track and the number of a group."""
+    return track + group * TRACKS
+
+
+def lane_track(lane: int) -> int:
+    """Return the track of a lane by its number: what it has in the column `level` of the table `lane`."""
+    return lane % TRACKS
 
 
 def level_of(lane: int) -> int:
-    """Return the level of a lane by its number."""
+    """Return the level of a lane by its number, or of a track."""
     return lane % len(LEVELS)
 
 
+def queue_of(track: int) -> int:
+    """Return the number of the queue of a track."""
+    return track // len(LEVELS)
+
+
 def move_to_level(lane: int, level: int) -> int:
-    """Return the number of the lane of the same group in another level."""
+    """Return the number of the lane of the same queue and group in another level."""
     return lane - level_of(lane) + level
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from inturn.policy.scheduler import CustomerWork, Head, Lane
-from inturn.stores.sql.lane_log import lane_number
+from inturn.stores.sql.lane_log import lane_number, level_of, queue_of
 from inturn.stores.sql.rows import Row
 
 LANE_COLUMNS: Final = (
@@ -46,9 +46,10 @@ class TableLane(Lane):
     def from_row(cls, row: Row, work: CustomerWork) -> "TableLane":
         """Build a lane from its row."""
         stored = row[:ROW_LENGTH]
-        owner, level, weight, turn, stamp, waiting, seq, ready_at, cost, _, scan_from, out_of_turn_at, _ = stored
-        head = None if seq is None else Head(seq, ready_at, cost)
+        owner, track, weight, turn, stamp, waiting, seq, ready_at, cost, _, scan_from, out_of_turn_at, _ = stored
+        head, level = None if seq is None else Head(seq, ready_at, cost), level_of(track)
         lane = cls(str(owner), level, weight, turn, stamp, waiting, head, False, out_of_turn_at, work)
+        lane.queue = queue_of(track)
         lane.owner, lane.scan_from, lane.stored_row = owner, scan_from, stored
         lane.locator = row[ROW_LENGTH + WORK_LENGTH :]
         return lane
@@ -57,7 +58,7 @@ class TableLane(Lane):
         """The row to be stored, without the columns that sort it."""
         head, groups = self.head, self.groups
         return (
-            self.owner, self.level, float(self.weight), self.turn, self.stamp, self.waiting,
+            self.owner, self.track, float(self.weight), self.turn, self.stamp, self.waiting,
             *((None, None, None) if head is None else (head.seq, head.ready_at, float(head.cost))),
             self.scheduled, self.scan_from, self.out_of_turn_at, None if groups is None else groups.virtual_turn,
         )  # fmt: skip
@@ -70,7 +71,7 @@ class TableLane(Lane):
     @property
     def number(self) -> int:
         """The number by which its documents name it."""
-        return lane_number(self.level, self.group) if self.group else self.level
+        return lane_number(self.track, self.group) if self.group else self.track
 
     def sort_key(self, *, fair: bool) -> tuple[int, int]:
         """The columns that sort it among the open lanes of its level."""

@@ -12,14 +12,16 @@ from inturn.model import (
     RETRYABLE,
     CustomerSettings,
     DocumentState,
+    QueueSettings,
     Receipt,
+    changed_queue_settings,
     changed_settings,
     settings_to_dict,
 )
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastLog, ForecastOutcome
 from inturn.store import IDEMPOTENCY_KEY_RETENTION, EventKind, Operator, PolicyVersion, PruneResult
-from inturn.stores.sql.lane_log import level_of
+from inturn.stores.sql.lane_log import lane_track, level_of, queue_of
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.rows import Row, parse_settings
 from inturn.stores.sql.submit import Submitter
@@ -99,11 +101,38 @@ def change_customer(
     return settings
 
 
-def set_paused(transitions: Transitions, kind: EventKind, operator: Operator) -> None:
-    """Pause the queue, or resume it."""
+def set_paused(transitions: Transitions, kind: EventKind, operator: Operator, queue: str | None) -> None:
+    """Pause all queues or one of them, or resume."""
     by, why = operator if kind is EventKind.QUEUE_PAUSED else (None, None)
-    transitions.queries.execute("pause", by=by, why=why)
-    transitions.add_event(kind, None, operator)
+    if queue is None:
+        transitions.queries.execute("pause", by=by, why=why)
+        transitions.add_event(kind, None, operator)
+    else:
+        number, *_ = require_queue(transitions.queries, queue)
+        transitions.queries.execute("pause_queue", number=number, by=by, why=why)
+        transitions.add_event(kind, None, operator, {"queue": queue})
+
+
+def require_queue(queries: Queries, name: str) -> Row:
+    """Return number, name, description, weight, and who paused it and why; NotFoundError for an unknown name."""
+    row = next((row for row in queries.fetch_all("named_queues") if row[1] == name), None)
+    if row is None:
+        raise NotFoundError(f"there is no queue {name!r}; a queue is made with its first document")
+    return row
+
+
+def change_queue(
+    transitions: Transitions, submitter: Submitter, name: str, changes: Mapping[str, Any], operator: Operator
+) -> QueueSettings:
+    """Change the settings of a queue, known or new."""
+    queries = transitions.queries
+    queries.execute("lock_queues")
+    row = next((row for row in queries.fetch_all("named_queues") if row[1] == name), None)
+    settings = changed_queue_settings(QueueSettings() if row is None else QueueSettings(*row[2:4]), changes)
+    number = submitter.queue_number(name)
+    queries.execute("set_queue", number=number, description=settings.description, weight=float(settings.weight))
+    transitions.add_event(EventKind.QUEUE_CHANGED, None, operator, {"queue": name, **changes})
+    return settings
 
 
 def pause_worker(transitions: Transitions, name: str, operator: Operator) -> None:
@@ -174,8 +203,8 @@ def purge(transitions: Transitions, customer: str, operator: Operator) -> PruneR
         elif state == DocumentState.RUNNING and is_capped:
             for _ in range(n):
                 lane_log.stopped(owner)
-    if any(state == DocumentState.RUNNING for state, *_ in removed):
-        lane_log.in_flight(owner, 0)
+    for queue in sorted({queue_of(lane_track(lane)) for state, lane, _ in removed if state == DocumentState.RUNNING}):
+        lane_log.in_flight(owner, queue, 0)
     queries.execute("purge_attempts", customer=owner)
     queries.execute("purge_groups", customer=owner)
     keys = queries.execute("purge_idempotency_keys", customer=owner)

@@ -10,14 +10,16 @@ from inturn.model import (
     Document,
     DocumentState,
     LaneStatus,
+    QueueSettings,
+    QueueStatus,
     ResultFile,
     Worker,
     WorkerPause,
     report_from_json,
 )
-from inturn.policy import Order, TurnPolicy
+from inturn.policy import Order
 from inturn.policy.forecasts import ForecastLog
-from inturn.policy.scheduler import LEVELS, Head
+from inturn.policy.scheduler import FIRST_QUEUE, LEVELS, Head, track_of
 from inturn.policy.slot_share import SlotShares
 from inturn.store import (
     ALL_TIME,
@@ -48,8 +50,8 @@ from inturn.store import (
 )
 from inturn.stores.sql.claim_types import LaneQueries
 from inturn.stores.sql.claim_window import ClaimWindow
-from inturn.stores.sql.lane_log import level_of
-from inturn.stores.sql.operations import customer_id, read_forecast_log
+from inturn.stores.sql.lane_log import lane_track, level_of, queue_of
+from inturn.stores.sql.operations import customer_id, read_forecast_log, require_queue
 from inturn.stores.sql.queries import QueueCache, scalar
 from inturn.stores.sql.rows import (
     NEVER,
@@ -63,7 +65,7 @@ from inturn.stores.sql.rows import (
     policy_from_row,
     text_id,
 )
-from inturn.stores.sql.scheduler_state import scheduler_from_json
+from inturn.stores.sql.scheduler_state import INITIAL_STATE, scheduler_from_json
 from inturn.stores.sql.search import Search, seqs_submitted_between
 
 LIST_QUERIES: Final = {
@@ -106,7 +108,7 @@ class QueueReader:
         if not has_groups:
             return ahead
         if self.policy().policy.turns.order is not Order.FAIR:
-            return int(scalar(self.queries, "waiting_before", customer=owner, level=level_of(lane), seq=seq))
+            return int(scalar(self.queries, "waiting_before", customer=owner, level=lane_track(lane), seq=seq))
         window = self._window()
         return window.ahead_in_groups(owner, lane, ahead)
 
@@ -171,6 +173,7 @@ class QueueReader:
             "level": where.level,
             "batch": where.batch,
             "group_name": where.group,
+            "queue": where.queue,
             "text": None if where.text is None else where.text.lower(),
         }
 
@@ -251,7 +254,8 @@ class QueueReader:
         if not rows:
             return []
         owners = [(row[0],) for row in rows]
-        at_limit = self._shares(self.policy().policy.turns).at_limit
+        shares = [(queue, share.at_limit) for queue, share in enumerate(self._shares())]
+        names = [queue.name for queue in self.queries.read_queue().queues]
         running: dict[int, int] = dict(self.queries.fetch_all("running_counts"))
         limits = {row[0]: row for row in self.queries.fetch_many("limits_of", ("customer",), owners)}
         waiting: dict[int, list[tuple[int, int]]] = {}
@@ -262,8 +266,9 @@ class QueueReader:
                 row,
                 running.get(row[0], 0),
                 limits.get(row[0]),
-                waiting.get(row[0], []),
-                at_slot_limit=at_limit.get(str(row[0])) is not None,
+                [(level_of(track), n, queue_of(track)) for track, n in waiting.get(row[0], [])],
+                {queue for queue, at_limit in shares if at_limit.get(str(row[0])) is not None},
+                names,
             )
             for row in rows
         ]
@@ -303,9 +308,24 @@ class QueueReader:
             rows = self.queries.fetch_all("operator_events_of", **values, customer=customer)
         return tuple(event_from_row(row) for row in rows)
 
-    def paused(self) -> Operator | None:
-        row = self.queries.fetch_one("paused")
-        return None if row is None else Operator(*row)
+    def paused(self, queue: str | None) -> Operator | None:
+        if queue is None:
+            row = self.queries.fetch_one("paused")
+            return None if row is None else Operator(*row)
+        by, why = require_queue(self.queries, queue)[-2:]
+        return None if by is None else Operator(by, why)
+
+    def queues(self) -> tuple[QueueStatus, ...]:
+        waiting: dict[int, int] = {}
+        for track, n in self.queries.fetch_all("waiting_by_track"):
+            waiting[queue_of(track)] = waiting.get(queue_of(track), 0) + int(n)
+        running: dict[str, int] = dict(self.queries.fetch_all("running_by_queue"))
+        return tuple(
+            QueueStatus(
+                name, QueueSettings(description, weight), by is not None, waiting.get(number, 0), running.get(name, 0)
+            )
+            for number, name, description, weight, by, _ in self.queries.fetch_all("named_queues")
+        )
 
     def policy(self) -> PolicyVersion:
         return self._cache.policy(self.queries, scalar(self.queries, "policy_number"))
@@ -328,21 +348,27 @@ class QueueReader:
 
     # -- lanes ----------------------------------------------------------------------------------------------------
 
-    def scheduler_snapshot(self) -> SchedulerSnapshot:
+    def scheduler_snapshot(self, name: str) -> SchedulerSnapshot:
         """The lanes with the lane log applied in memory: nothing is written, and no lock is waited for."""
         window = self._window()
-        changed = {(lane.owner, lane.level): lane for lane in window.loaded_lanes()}
-        scheduler = window.scheduler
+        queue = next((queue.number for queue in window.queues if queue.name == name), None)
+        if queue is None:
+            return SchedulerSnapshot(self.policy().policy.turns, 0, 0, (0,) * len(LEVELS), ())
+        changed = {(lane.owner, lane.track): lane for lane in window.loaded_lanes() if lane.queue == queue}
+        scheduler, first = window.scheduler(queue), track_of(queue, 0)
         rows = [
-            (*row[:10], window.work_of(row[0], row[10]))
-            for row in self.queries.fetch_all("waiting_lanes")
+            (row[0], level_of(row[1]), *row[2:10], window.work_of(row[0], queue, row[10]))
+            for row in self.queries.fetch_all("waiting_lanes", first=first, last=first + len(LEVELS) - 1)
             if row[:2] not in changed
         ]
         rows += [
-            (*key, lane.weight, lane.turn, lane.stamp, lane.waiting, *lane.head, lane.scheduled, lane.work)
-            for key, lane in changed.items()
+            (
+                lane.owner, lane.level, lane.weight, lane.turn, lane.stamp, lane.waiting, *lane.head, lane.scheduled,
+                lane.work,
+            )
+            for lane in changed.values()
             if lane.head is not None
-        ]
+        ]  # fmt: skip
         rows.sort(key=itemgetter(1, 3, 4))
         names = self._cache.customer_names(self.queries, dict.fromkeys(row[0] for row in rows))
         open_lanes: list[LaneSnapshot] = []
@@ -359,21 +385,30 @@ class QueueReader:
         return SchedulerSnapshot(scheduler.policy, *counters, tuple(open_lanes), tuple(closed))
 
     def next_due(self) -> int | None:
-        times = list(self.queries.fetch_one("deadlines") or ())
-        times.append(self._shares(self.policy().policy.turns).opens_at())
+        times = [*(self.queries.fetch_one("deadlines") or ()), *(shares.opens_at() for shares in self._shares())]
         return min((at for at in times if at is not None), default=None)
 
-    def _shares(self, policy: TurnPolicy) -> SlotShares:
-        return scheduler_from_json(policy, self.queries.read_queue().scheduler_state).shares
+    def _shares(self) -> list[SlotShares]:
+        """Shares of the slots of each queue, by number."""
+        turns, state = self.policy().policy.turns, self.queries.read_queue()
+        states = {FIRST_QUEUE: state.scheduler_state, **dict(self.queries.fetch_all("queue_schedulers"))}
+        return [scheduler_from_json(turns, states.get(queue.number, INITIAL_STATE)).shares for queue in state.queues]
 
 
 def _customer_from_row(
-    row: Row, running: int, limits: Row | None, waiting: list[tuple[int, int]], *, at_slot_limit: bool
+    row: Row,
+    running: int,
+    limits: Row | None,
+    waiting: list[tuple[int, int, int]],
+    at_slot_limit: set[int],
+    queues: Sequence[str],
 ) -> Customer:
     _, name, count, updated_at, text = row
     settings = parse_settings(text)
     is_rated = limits is not None and limits[4] is not None and parse_settings(limits[1]).rate == settings.rate
     is_below_cap = settings.cap is None or running < settings.cap
-    is_open = not settings.paused and not is_rated and is_below_cap and not at_slot_limit
-    lanes = tuple(LaneStatus(level, n, is_open) for level, n in waiting)
-    return Customer(name, count, updated_at, settings, running, lanes, at_slot_limit=at_slot_limit)
+    is_open = not settings.paused and not is_rated and is_below_cap
+    lanes = tuple(
+        LaneStatus(level, n, is_open and queue not in at_slot_limit, queues[queue]) for level, n, queue in waiting
+    )
+    return Customer(name, count, updated_at, settings, running, lanes, at_slot_limit=bool(at_slot_limit))

@@ -1,34 +1,45 @@
 """Compare the counters of lanes and limits with the documents. The lane log must have been applied."""
 
+from collections.abc import Sequence
+
 from inturn.model import DocumentState
-from inturn.policy.scheduler import LEVELS
-from inturn.store import Discrepancy
+from inturn.policy.scheduler import TRACKS
+from inturn.store import Discrepancy, describe_queue, describe_track
 from inturn.stores.sql.claim_window import ClaimWindow
-from inturn.stores.sql.lane_log import LaneChange, LaneLog, level_of
+from inturn.stores.sql.lane_log import LaneChange, LaneLog, lane_track
 from inturn.stores.sql.queries import Queries, QueueCache
 from inturn.stores.sql.rows import NEVER
 
 
 def discrepancies(queries: Queries, cache: QueueCache) -> tuple[Discrepancy, ...]:
     """Every count that does not agree, by customer and level."""
+    queues = [name for _, name, *_ in queries.fetch_all("named_queues")]
     counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
     reached = {(owner, level): n for owner, level, n in queries.fetch_all("reachable_counts")}
     stored = {(owner, level): n for owner, level, n in queries.fetch_all("lane_counts")}
     counts = [
-        (owner, f"{what} in {_describe_lane(level)}", seen.get((owner, level), 0), counted.get((owner, level), 0))
+        (
+            owner,
+            f"{what} in {_describe_lane(level, queues)}",
+            seen.get((owner, level), 0),
+            counted.get((owner, level), 0),
+        )
         for what, seen in (("found", reached), ("waiting", stored))
         for owner, level in seen.keys() | counted.keys()
     ]
     counts += [(owner, str(DocumentState.RUNNING), *counts) for owner, *counts in queries.fetch_all("capped_counts")]
-    counts += [(owner, "in flight", *counts) for owner, *counts in queries.fetch_all("in_flight_counts")]
+    counts += [
+        (owner, f"in flight{describe_queue(queue, queues)}", *counts)
+        for owner, queue, *counts in queries.fetch_all("in_flight_counts")
+    ]
     counts = [row for row in counts if row[2] != row[3]]
     names = cache.customer_names(queries, {owner for owner, *_ in counts})
     return tuple(sorted(Discrepancy(names[owner], *rest) for owner, *rest in counts))
 
 
-def _describe_lane(lane: int) -> str:
-    group = lane // len(LEVELS)
-    return f"level {level_of(lane)}" + (f", group {group}" if group else "")
+def _describe_lane(lane: int, queues: Sequence[str]) -> str:
+    group = lane // TRACKS
+    return describe_track(lane_track(lane), queues) + (f", group {group}" if group else "")
 
 
 def corrections(queries: Queries, window: ClaimWindow) -> list[LaneChange]:
@@ -45,6 +56,6 @@ def corrections(queries: Queries, window: ClaimWindow) -> list[LaneChange]:
     for owner, running, real in queries.fetch_all("capped_counts"):
         if running != real:
             lane_log.settings_changed(owner, window.customer(owner).settings, real)
-    for owner, _, real in queries.fetch_all("in_flight_counts"):
-        lane_log.in_flight(owner, real)
+    for owner, queue, _, real in queries.fetch_all("in_flight_counts"):
+        lane_log.in_flight(owner, queue, real)
     return lane_log.take()

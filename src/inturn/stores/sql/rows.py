@@ -48,11 +48,14 @@ def document_from_row(row: Row, customer: str | None = None) -> Document:
     (
         id_, name_of, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         fence, worker, lease_until, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
-        delay, start_by, max_attempts, pages, began_at, worked, group, *_,
+        delay, start_by, max_attempts, pages, began_at, worked, group, queue, *_,
     ) = row  # fmt: skip
     given = NewDocument._make(
-        (name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by, max_attempts, pages, group)
-    )
+        (
+            name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by, max_attempts, pages,
+            group, queue,
+        )
+    )  # fmt: skip
     return Document(
         text_id(id_), customer or name_of, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
         started_at, finished_at, attempt, fence, worker, lease_until, lane % 10 == 0, error, began_at, worked,

@@ -1,6 +1,7 @@
 """Store the scheduler's state as JSON: next stamp, dispatched, rotation; for each level its virtual time (turn, stamp),
-highest turn, overdue uses, open lanes; the expected time of new customers; and of shares: the last customer, its last
-start, the last one of others, customers at the limit. It is small, and always read and written whole.
+highest turn, overdue uses, open lanes; the expected time of new customers; of shares: the last customer, its last
+start, the last one of others, customers at the limit; and the turn of the queue itself, now and when it was last
+served. It is small, and always read and written whole. Each queue has one.
 """
 
 import json
@@ -10,7 +11,7 @@ from inturn.policy import TurnPolicy
 from inturn.policy.scheduler import LEVELS, LaneT, Level, Scheduler, VirtualTime
 from inturn.policy.slot_share import SlotShares
 
-INITIAL_STATE: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS], None, [None, None, None, {}]])
+INITIAL_STATE: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS], None, [None, None, None, {}], [0, 0]])
 """The state of a new queue."""
 
 
@@ -26,8 +27,10 @@ def scheduler_from_json(policy: TurnPolicy, text: str) -> Scheduler[Any]:
     )
     scheduler.next_stamp, scheduler.dispatched, scheduler.rotation = next_stamp, dispatched, rotation
     if work:  # a state of an older version has none
-        scheduler.mean_unit_time, shares = work
+        scheduler.mean_unit_time, shares, *turns = work
         scheduler.shares = SlotShares(0, *shares)
+        for turn in turns:
+            scheduler.queue_turn, scheduler.last_queue_turn = turn
     return scheduler
 
 
@@ -36,7 +39,11 @@ def scheduler_to_json(scheduler: Scheduler[LaneT]) -> str:
     levels = ", ".join([_level_to_json(level) for level in scheduler.levels])
     shares = scheduler.shares
     work = json.dumps(
-        [scheduler.mean_unit_time, [shares.last_customer, shares.last_at, shares.other_at, shares.at_limit]]
+        [
+            scheduler.mean_unit_time,
+            [shares.last_customer, shares.last_at, shares.other_at, shares.at_limit],
+            [scheduler.queue_turn, scheduler.last_queue_turn],
+        ]
     )
     return f"[{scheduler.next_stamp}, {scheduler.dispatched}, {scheduler.rotation}, [{levels}], {work[1:]}"
 

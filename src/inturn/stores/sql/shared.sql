@@ -14,6 +14,35 @@ UPDATE queue_state SET paused_by = :by, paused_why = :why;
 -- name: paused
 SELECT paused_by, paused_why FROM queue_state WHERE paused_by IS NOT NULL;
 
+-- name: named_queues
+SELECT number, name, description, weight, paused_by, paused_why FROM named_queue ORDER BY number;
+
+-- name: queue_number
+SELECT number FROM named_queue WHERE name = :name;
+
+-- name: add_queue
+INSERT INTO named_queue (number, name) SELECT 1 + max(number), :name FROM named_queue RETURNING number;
+
+-- name: set_queue
+UPDATE named_queue SET description = :description, weight = :weight WHERE number = :number;
+
+-- name: pause_queue
+UPDATE named_queue SET paused_by = :by, paused_why = :why WHERE number = :number;
+
+-- name: queue_scheduler
+SELECT state FROM queue_scheduler WHERE queue = :queue;
+
+-- name: queue_schedulers
+SELECT queue, state FROM queue_scheduler;
+
+-- name: waiting_by_track
+SELECT level, sum(n) FROM (
+    SELECT level, waiting AS n FROM lane WHERE waiting > 0
+    UNION ALL
+    SELECT level - 1000 * (level / 1000), n FROM lane_log WHERE level IS NOT NULL
+) AS changes
+GROUP BY level;
+
 -- name: policy
 SELECT number, settings, at, operator, why FROM policy WHERE number = :number;
 
@@ -46,11 +75,11 @@ SELECT forecasts FROM queue_state;
 UPDATE queue_state SET forecasts = :log;
 
 -- name: record_worker
-INSERT INTO worker (name, seen_at, report, at_work, slots, version, started_at)
-VALUES (:name, :now, :report, :at_work, :slots, :version, :started_at)
+INSERT INTO worker (name, seen_at, report, at_work, slots, version, started_at, queues)
+VALUES (:name, :now, :report, :at_work, :slots, :version, :started_at, :queues)
 ON CONFLICT (name) DO UPDATE SET
     seen_at = excluded.seen_at, report = excluded.report, at_work = excluded.at_work, slots = excluded.slots,
-    version = excluded.version, started_at = excluded.started_at,
+    version = excluded.version, started_at = excluded.started_at, queues = excluded.queues,
     paused_by = CASE WHEN worker.started_at = excluded.started_at THEN worker.paused_by END,
     paused_why = CASE WHEN worker.started_at = excluded.started_at THEN worker.paused_why END,
     paused_at = CASE WHEN worker.started_at = excluded.started_at THEN worker.paused_at END;
@@ -159,7 +188,7 @@ FROM lane_group WHERE customer = :customer AND level = :level AND waiting > 0;
 
 -- name: waiting_before
 SELECT count(*) FROM document
-WHERE customer = :customer AND lane - 10 * (lane / 10) = :level AND state = 'waiting' AND seq < :seq;
+WHERE customer = :customer AND lane - 1000 * (lane / 1000) = :level AND state = 'waiting' AND seq < :seq;
 
 -- name: lane_counts
 SELECT
@@ -169,7 +198,7 @@ SELECT
     ), 0)
 FROM lane
 UNION ALL
-SELECT customer, level + 10 * number, waiting FROM lane_group WHERE number > 0;
+SELECT customer, level + 1000 * number, waiting FROM lane_group WHERE number > 0;
 
 -- name: search_progress
 SELECT next_chunk FROM search_progress;

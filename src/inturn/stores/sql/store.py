@@ -3,6 +3,7 @@
 A store brings transactions (`write`, `read`, `claim_transaction`), a `Submitter`, and the queries of its dialect.
 """
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,11 +12,14 @@ from typing import Any, Final, TypeVar
 
 from inturn.errors import StoreReadOnlyError
 from inturn.model import (
+    DEFAULT_QUEUE,
     NO_METADATA,
     Check,
     Customer,
     CustomerSettings,
     Document,
+    QueueSettings,
+    QueueStatus,
     Receipt,
     ResultFile,
     Worker,
@@ -154,6 +158,7 @@ class SqlStore(Store):
                 report=text,
                 at_work=at_work,
                 slots=report.open_slots,
+                queues=None if report.queues == (DEFAULT_QUEUE,) else json.dumps(report.queues),
                 version=report.version,
                 started_at=report.started_at,
             )
@@ -218,19 +223,31 @@ class SqlStore(Store):
         self.notify()
         return settings
 
-    def pause(self, operator: Operator, *, now: int | None = None) -> None:
+    def pause(self, operator: Operator, *, queue: str | None = None, now: int | None = None) -> None:
         self.run_transitions(
-            lambda transitions: operations.set_paused(transitions, EventKind.QUEUE_PAUSED, operator), now
+            lambda transitions: operations.set_paused(transitions, EventKind.QUEUE_PAUSED, operator, queue), now
         )
 
-    def resume(self, operator: Operator, *, now: int | None = None) -> None:
+    def resume(self, operator: Operator, *, queue: str | None = None, now: int | None = None) -> None:
         self.run_transitions(
-            lambda transitions: operations.set_paused(transitions, EventKind.QUEUE_RESUMED, operator), now
+            lambda transitions: operations.set_paused(transitions, EventKind.QUEUE_RESUMED, operator, queue), now
         )
         self.notify()
 
-    def paused(self) -> Operator | None:
-        return self.read(lambda reader: reader.paused())
+    def paused(self, queue: str | None = None) -> Operator | None:
+        return self.read(lambda reader: reader.paused(queue))
+
+    def change_queue(
+        self, name: str, changes: Mapping[str, Any], operator: Operator, *, now: int | None = None
+    ) -> QueueSettings:
+        def work(transitions: Transitions) -> QueueSettings:
+            submitter = self.submitter(transitions.queries, now)
+            return operations.change_queue(transitions, submitter, name, changes, operator)
+
+        return self.run_transitions(work, now)
+
+    def queues(self) -> tuple[QueueStatus, ...]:
+        return self.read(lambda reader: reader.queues())
 
     def policy(self) -> PolicyVersion:
         return self.read(lambda reader: reader.policy())
@@ -333,8 +350,8 @@ class SqlStore(Store):
     def stored_bytes(self, customer: str) -> int:
         return self.read(lambda reader: reader.stored_bytes(customer))
 
-    def scheduler_snapshot(self) -> SchedulerSnapshot:
-        return self.read(lambda reader: reader.scheduler_snapshot())
+    def scheduler_snapshot(self, queue: str = DEFAULT_QUEUE) -> SchedulerSnapshot:
+        return self.read(lambda reader: reader.scheduler_snapshot(queue))
 
     def ahead_in_lane(self, id: str) -> int:
         return self.read(lambda reader: reader.ahead_in_lane(id))

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from inturn.errors import InvalidInputError, KeyConflictError
-from inturn.model import DOCUMENT_COLUMNS, Check, NewDocument, Receipt
+from inturn.model import DEFAULT_QUEUE, DOCUMENT_COLUMNS, Check, NewDocument, Receipt
 from inturn.policy import Counter
 from inturn.policy.priority import BatchCheckResult
+from inturn.policy.scheduler import FIRST_QUEUE, MAX_QUEUES
 from inturn.store import IDEMPOTENCY_KEY_RETENTION, Submission, check_fingerprint
 from inturn.stores.sql.queries import Queries, QueueCache, scalar
 from inturn.stores.sql.rows import Row, normalize_id
@@ -77,6 +78,19 @@ class Submitter(ABC):
             if name not in numbers:
                 numbers[name] = scalar(self._queries, "add_group", customer=owner, name=name)
         return [numbers[name] for name in names]
+
+    def queue_number(self, name: str) -> int:
+        """Return the number of a queue, known or new."""
+        if name == DEFAULT_QUEUE:
+            return FIRST_QUEUE
+        row = self._queries.fetch_one("queue_number", name=name)
+        if row is None:
+            self._queries.execute("lock_queues")  # another transaction may make it now
+            row = self._queries.fetch_one("queue_number", name=name)
+        number = scalar(self._queries, "add_queue", name=name) if row is None else row[0]
+        if number >= MAX_QUEUES:
+            raise InvalidInputError(f"a store has at most {MAX_QUEUES} queues; use one that exists")
+        return int(number)
 
     def lock_or_add_customer(self, name: str) -> tuple[int, Counter | None]:
         """Return a customer's id and counter; known from now on, and locked until the end of the transaction."""

@@ -12,7 +12,7 @@ import apsw
 
 from inturn.clock import Clock
 from inturn.store import EventKind
-from inturn.stores.sql.claim_types import ClaimWrite, QueueState, worker_states
+from inturn.stores.sql.claim_types import ClaimWrite, QueueState, queue_rows, worker_states
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.lane_log import LaneChange
 from inturn.stores.sql.lanes import LANE_COLUMNS
@@ -24,6 +24,7 @@ QUERIES: Final = {**named_queries("inturn.stores.sql"), **named_queries("inturn.
 ALL_ROWS: Final = ":rows"
 """A query with this parameter takes the rows of `fetch_many` at once, as JSON."""
 _PARAMETER: Final = re.compile(r":(\w+)")
+WORK_COLUMNS: Final = ("customer", "queue", "unit_time", "in_flight")
 EVENT_COLUMNS: Final = ("number", "at", "kind", "customer", "documents", "operator", "why", "detail")
 
 
@@ -84,9 +85,9 @@ class SqliteQueries:
 
     def read_queue(self) -> QueueState:
         (row,) = self.fetch_all("queue")
-        policy, ordered, scheduler_state, fence, paused_by, has_limits, self._has_changes, workers, *times = row
-        own = (policy, ordered, scheduler_state, fence, paused_by, bool(has_limits))
-        return QueueState(*own, self._clock.now(), Deadlines.of_times(times), *worker_states(json.loads(workers)))
+        policy, ordered, state, fence, paused_by, has_limits, self._has_changes, workers, queues, *times = row
+        own = (policy, ordered, state, fence, paused_by, bool(has_limits), self._clock.now(), Deadlines.of_times(times))
+        return QueueState(*own, *worker_states(json.loads(workers)), queue_rows(json.loads(queues)))
 
     def read_lane_log(self) -> list[LaneChange]:
         return [LaneChange._make(row) for row in self.fetch_all("lane_log")]
@@ -109,11 +110,12 @@ class SqliteQueries:
         del is_last  # nothing waits for a server here
         self.execute_many("save_lane", LANE_COLUMNS, [(*row, *sort_key) for row, sort_key, _ in claim.lanes])
         self.execute_many(
-            "forget_lane", ("customer", "level"), [(lane.owner, lane.level) for lane in claim.spent_lanes]
+            "forget_lane", ("customer", "level"), [(lane.owner, lane.track) for lane in claim.spent_lanes]
         )
         claim.groups.write(self)
         self.execute_many("save_limits", ("customer", "settings", "running", "tat", "rate_closed_until"), claim.limits)
-        self.execute_many("save_work", ("customer", "unit_time", "in_flight"), [row for row, _ in claim.work])
+        self.execute_many("save_work", WORK_COLUMNS, [row for row, _ in claim.work])
+        self.execute_many("save_queue_scheduler", ("queue", "state"), claim.queue_states)
         columns = ("customer", "lane", "seq", "fence", "now", "until", "worker", "charged")
         self.execute_many("forget_requeued", columns, claim.claimed)
         rows = self.fetch_many("start_document", columns, claim.claimed)

@@ -12,7 +12,8 @@
 -- name: queue
 SELECT
     policy, ordered, scheduler_state, fence, paused_by, EXISTS (SELECT 1 FROM limits), EXISTS (SELECT 1 FROM lane_log),
-    (SELECT json_group_array(json_array(seen_at, slots, iif(paused_by IS NULL, NULL, name))) FROM worker),
+    (SELECT json_group_array(json_array(seen_at, slots, iif(paused_by IS NULL, NULL, name), queues)) FROM worker),
+    (SELECT json_group_array(json_array(number, name, weight, paused_by IS NOT NULL)) FROM named_queue),
     deadlines.start_by, deadlines.lease, deadlines.due, deadlines.rate
 FROM queue_state, deadlines;
 
@@ -65,11 +66,13 @@ VALUES (:customer, :key, :fingerprint, :at, :answer);
 -- name: add_document
 INSERT INTO document (
     seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, cost, max_attempts, start_by, name, uri,
-    blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at, group_name
+    blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at, group_name,
+    queue
 ) VALUES (
     :seq, :id, :owner, :level, :lane, :count, :now, :now, :metadata, :cost, :max_attempts, :start_by, :name, :uri,
     :blob, :sha256, :size, :media_type, :batch, :pages, :delay, 0, iif(:delay, 'delayed', 'waiting'),
-    iif(:delay, :now + :delay, NULL), iif(:delay, :now, NULL), :group_name
+    iif(:delay, :now + :delay, NULL), iif(:delay, :now, NULL), :group_name,
+    :queue
 );
 
 -- name: group_numbers
@@ -97,8 +100,14 @@ DELETE FROM lane_log;
 -- name: anything_to_claim
 SELECT
     paused_by IS NULL AND (
-        EXISTS (SELECT 1 FROM lane_log) OR EXISTS (SELECT 1 FROM lane WHERE scheduled = 1)
+        EXISTS (SELECT 1 FROM lane_log)
+        OR EXISTS (
+            SELECT 1 FROM named_queue CROSS JOIN lane INDEXED BY lane_sort
+            WHERE named_queue.name IN (SELECT value FROM json_each(:queues)) AND named_queue.paused_by IS NULL
+                AND scheduled = 1 AND level BETWEEN 10 * named_queue.number AND 10 * named_queue.number + 9
+        )
         OR EXISTS (SELECT 1 FROM json_each(scheduler_state, '$[5][3]') WHERE value)
+        OR EXISTS (SELECT 1 FROM queue_scheduler, json_each(state, '$[5][3]') WHERE value)
     )
     OR EXISTS (SELECT 1 FROM deadlines WHERE :now >= min(
         coalesce(start_by, 9223372036854775807), coalesce(lease, 9223372036854775807),
@@ -170,26 +179,26 @@ WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before
 SELECT :customer, :level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
     out_of_turn_at, group_turn, unit_time, in_flight, NULL
 FROM (SELECT 1) LEFT JOIN lane ON lane.customer = :customer AND lane.level = :level
-    LEFT JOIN customer_work ON customer_work.customer = :customer;
+    LEFT JOIN queue_work ON queue_work.customer = :customer AND queue_work.queue = :level / 10;
 
 -- name: lowest_lanes
 SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
     out_of_turn_at, group_turn, unit_time, in_flight, NULL
-FROM lane INDEXED BY lane_sort LEFT JOIN customer_work ON customer_work.customer = lane.customer
+FROM lane INDEXED BY lane_sort LEFT JOIN queue_work ON queue_work.customer = lane.customer AND queue = :level / 10
 WHERE scheduled = 1 AND level = :level AND (sort_key, sort_tie) > (:after, :after_tie)
 ORDER BY sort_key, sort_tie LIMIT :limit;
 
 -- name: oldest_lanes
 SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
     out_of_turn_at, group_turn, unit_time, in_flight, NULL
-FROM lane INDEXED BY lane_age LEFT JOIN customer_work ON customer_work.customer = lane.customer
+FROM lane INDEXED BY lane_age LEFT JOIN queue_work ON queue_work.customer = lane.customer AND queue = :level / 10
 WHERE scheduled = 1 AND level = :level AND (head_ready_at, head_seq) > (:after, :after_tie)
 ORDER BY head_ready_at, head_seq LIMIT :limit;
 
 -- name: oldest_rested_lanes
 SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
     out_of_turn_at, group_turn, unit_time, in_flight, NULL
-FROM lane INDEXED BY lane_age LEFT JOIN customer_work ON customer_work.customer = lane.customer
+FROM lane INDEXED BY lane_age LEFT JOIN queue_work ON queue_work.customer = lane.customer AND queue = :level / 10
 WHERE scheduled = 1 AND level = :level AND (head_ready_at, head_seq) > (:after, :after_tie)
     AND (out_of_turn_at <= :rested_since OR out_of_turn_at > :now)
 ORDER BY head_ready_at, head_seq LIMIT :limit;
@@ -204,14 +213,28 @@ INSERT OR REPLACE INTO lane (
 );
 
 -- name: save_work
-INSERT OR REPLACE INTO customer_work (customer, unit_time, in_flight) VALUES (:customer, :unit_time, :in_flight);
+INSERT OR REPLACE INTO queue_work (customer, queue, unit_time, in_flight)
+VALUES (:customer, :queue, :unit_time, :in_flight);
+
+-- name: running_by_queue
+SELECT queue, count(*) FROM document INDEXED BY document_clock
+WHERE state = 'running' AND state <> 'waiting' GROUP BY queue;
+
+-- name: save_queue_scheduler
+INSERT OR REPLACE INTO queue_scheduler (queue, state) VALUES (:queue, :state);
+
+-- name: lock_queues
+SELECT 1;
 
 -- name: forget_lane
 DELETE FROM lane WHERE customer = :customer AND level = :level;
 
 -- name: forget_spent_lanes
 DELETE FROM lane WHERE waiting = 0 AND out_of_turn_at <= :rested_since
-    AND NOT EXISTS (SELECT 1 FROM customer_work WHERE customer_work.customer = lane.customer AND in_flight > 0)
+    AND NOT EXISTS (
+        SELECT 1 FROM queue_work
+        WHERE queue_work.customer = lane.customer AND queue_work.queue = lane.level / 10 AND in_flight > 0
+    )
     AND turn <= (SELECT value ->> 1 FROM json_each(:rows) WHERE value ->> 0 = lane.level);
 
 -- name: groups_of
@@ -282,7 +305,7 @@ WHERE seq = :seq AND state = 'waiting'
 RETURNING
     id, NULL, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
     worker, due_at, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by,
-    max_attempts, pages, began_at, worked, group_name;
+    max_attempts, pages, began_at, worked, group_name, queue;
 
 -- name: document_by_id
 SELECT * FROM document_view WHERE id = unhex(:id, '-');
@@ -432,7 +455,7 @@ SELECT customer, lane, count(*) FROM (
     UNION
     SELECT document.customer, document.lane, seq
     FROM document JOIN lane_group
-        ON lane_group.customer = document.customer AND lane_group.level + 10 * lane_group.number = document.lane
+        ON lane_group.customer = document.customer AND lane_group.level + 1000 * lane_group.number = document.lane
     WHERE state = 'waiting' AND seq >= scan_from
     UNION
     SELECT customer, lane, seq FROM requeued
@@ -446,10 +469,10 @@ SELECT limits.customer, limits.running,
 FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped = 1;
 
 -- name: in_flight_counts
-SELECT customer, sum(stored), sum(counted) FROM (
-    SELECT customer, in_flight AS stored, 0 AS counted FROM customer_work
+SELECT customer, queue, sum(stored), sum(counted) FROM (
+    SELECT customer, queue, in_flight AS stored, 0 AS counted FROM queue_work
     UNION ALL
-    SELECT customer, 0, 1 FROM document INDEXED BY document_clock
+    SELECT customer, lane % 1000 / 10, 0, 1 FROM document INDEXED BY document_clock
     WHERE state = 'running' AND state <> 'waiting' AND charged IS NOT NULL
 )
-GROUP BY customer HAVING sum(stored) <> sum(counted);
+GROUP BY customer, queue HAVING sum(stored) <> sum(counted);

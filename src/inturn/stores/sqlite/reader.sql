@@ -12,6 +12,7 @@ WHERE seq < :after AND seq >= :first
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
+  AND (:queue IS NULL OR queue = :queue)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -24,6 +25,7 @@ WHERE owner = :owner AND lane > 9 AND seq < :after AND seq >= :first
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
+  AND (:queue IS NULL OR queue = :queue)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -37,6 +39,7 @@ WHERE owner = :owner AND lane = :lane
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
+  AND (:queue IS NULL OR queue = :queue)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -49,6 +52,7 @@ WHERE seq > :after AND seq <= :last
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
+  AND (:queue IS NULL OR queue = :queue)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -61,6 +65,7 @@ WHERE owner = :owner AND lane > 9 AND seq > :after AND seq <= :last
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
+  AND (:queue IS NULL OR queue = :queue)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -74,6 +79,7 @@ WHERE owner = :owner AND lane = :lane
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
+  AND (:queue IS NULL OR queue = :queue)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -99,6 +105,7 @@ WHERE seq BETWEEN :first AND :last
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
+  AND (:queue IS NULL OR queue = :queue)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -122,13 +129,14 @@ ORDER BY name LIMIT :limit;
 SELECT customer, level, sum(n) FROM (
     SELECT customer, level, waiting AS n FROM lane WHERE customer IN (SELECT value ->> 0 FROM json_each(:rows))
     UNION ALL
-    SELECT customer, level % 10, n FROM lane_log WHERE level IS NOT NULL AND customer IN (SELECT value ->> 0 FROM json_each(:rows))
+    SELECT customer, level % 1000, n FROM lane_log WHERE level IS NOT NULL AND customer IN (SELECT value ->> 0 FROM json_each(:rows))
 )
 GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY 1, 2;
 
 -- name: waiting_lanes
 SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, unit_time
-FROM lane LEFT JOIN customer_work ON customer_work.customer = lane.customer WHERE waiting > 0;
+FROM lane LEFT JOIN queue_work ON queue_work.customer = lane.customer AND queue = level / 10
+WHERE waiting > 0 AND level BETWEEN :first AND :last;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (
@@ -137,7 +145,7 @@ WITH mine AS MATERIALIZED (
     SELECT coalesce(
         (SELECT scan_from FROM lane WHERE lane.customer = mine.customer AND lane.level = mine.lane),
         (SELECT scan_from FROM lane_group
-         WHERE lane_group.customer = mine.customer AND lane_group.level + 10 * number = mine.lane),
+         WHERE lane_group.customer = mine.customer AND lane_group.level + 1000 * number = mine.lane),
         (SELECT min(seq) FROM lane_log
          WHERE kind = 'joined' AND lane_log.customer = mine.customer AND lane_log.level = mine.lane),
         9223372036854775807
@@ -155,11 +163,11 @@ FROM mine, scan_start;
 SELECT customer, lane, seq, (
     EXISTS (
         SELECT 1 FROM lane
-        WHERE lane.customer = document.customer AND lane.level = document.lane % 10 AND group_turn IS NOT NULL
+        WHERE lane.customer = document.customer AND lane.level = document.lane % 1000 AND group_turn IS NOT NULL
     )
     OR EXISTS (
         SELECT 1 FROM lane_log
-        WHERE lane_log.customer = document.customer AND lane_log.level % 10 = document.lane % 10 AND lane_log.level > 9
+        WHERE lane_log.customer = document.customer AND lane_log.level % 1000 = document.lane % 1000 AND lane_log.level > 999
     )
 )
 FROM document WHERE id = unhex(:id, '-') AND state = 'waiting';

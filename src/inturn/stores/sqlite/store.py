@@ -71,7 +71,7 @@ class SqliteStore(SqlStore):
     ) -> AckAndClaim:
         if request is None:
             return AckAndClaim(self.run_transitions(lambda transitions: transitions.ack(outcomes), now), ())
-        if not (outcomes or self._may_find_work or self._anything_to_claim(now)):
+        if not (outcomes or self._may_find_work or self._anything_to_claim(request, now)):
             return AckAndClaim((), ())
         statuses, make_claims = self.write(lambda _: self._ack_and_claim(outcomes, request, now))
         while make_claims is None:  # more was due than one transaction processes
@@ -80,11 +80,15 @@ class SqliteStore(SqlStore):
         self._may_find_work = bool(claimed)
         return AckAndClaim(statuses, claimed)
 
-    def _anything_to_claim(self, now: int | None) -> bool:
+    def _anything_to_claim(self, request: ClaimRequest, now: int | None) -> bool:
         """Whether it is worth taking the write lock to claim."""
-        return bool(
-            self.read(lambda reader: scalar(reader.queries, "anything_to_claim", now=self.time(reader.queries, now)))
-        )
+
+        def work(reader: QueueReader) -> bool:
+            queues = reader.queries.array(request.queues)
+            values = {"now": self.time(reader.queries, now), "queues": queues}
+            return bool(scalar(reader.queries, "anything_to_claim", **values))
+
+        return self.read(work)
 
     def _ack_and_claim(
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int | None

@@ -10,7 +10,7 @@ import apsw
 
 from inturn.model import NewDocument, Receipt
 from inturn.policy.priority import BatchCheckResult
-from inturn.policy.scheduler import Head
+from inturn.policy.scheduler import Head, track_of
 from inturn.store import EventKind, Submission
 from inturn.stores.sql.lane_log import LaneLog, lane_number
 from inturn.stores.sql.queries import NewEvent, QueueCache, scalar
@@ -55,8 +55,13 @@ class SqliteSubmitter(Submitter):
     ) -> None:
         columns = document_columns(documents)
         columns["level"] = lanes = levels = checked.document_levels()
+        names = columns["queue"]
+        numbers = {name: self.queue_number(name) for name in dict.fromkeys(names)}
+        if any(numbers.values()):
+            tracks = [track_of(numbers[name], level) for name, level in zip(names, levels, strict=True)]
+            columns["lane"] = lanes = tracks
         if groups := self.group_numbers(owner, columns["group_name"]):
-            columns["lane"] = lanes = [lane_number(level, group) for level, group in zip(levels, groups, strict=True)]
+            columns["lane"] = lanes = [lane_number(track, group) for track, group in zip(lanes, groups, strict=True)]
         try:
             self._insert_rows(owner, first, ids, checked.counter.count + len(levels) - 1, columns)
         except apsw.ConstraintError as error:
@@ -103,6 +108,6 @@ def _insert_statement(shared_columns: tuple[str, ...], row_columns: tuple[str, .
         }
         place = {"seq": f"{common['seq']} + {at}", "count": f"{common['count']} - {at}"}
         known = {**common, **own, **place}
-        known.setdefault("lane", known["level"])  # without groups, a lane's number is its level
+        known.setdefault("lane", known["level"])  # in the first queue without groups, a lane's number is its level
         texts.append(_PARAMETER.sub(lambda match: known[match[1]], row))  # noqa: B023 - used at once
     return insert + values + ", ".join(texts)
