@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError
 from inturn.ids import Ids, RandomIds
-from inturn.model import SECOND, Check, Claim, NewDocument, Receipt, WorkerReport, clean_text, clean_time
+from inturn.model import DEFAULT_QUEUE, SECOND, Check, Claim, NewDocument, Receipt, WorkerReport, clean_text, clean_time
 from inturn.policy import RetryPolicy
 from inturn.queue_admin import QueueAdmin
 from inturn.store import (
@@ -33,6 +33,7 @@ from inturn.validation import (
     clean_error,
     clean_idempotency_key,
     clean_lease,
+    clean_queues,
     clean_work,
     fingerprint,
     result_text,
@@ -121,11 +122,12 @@ class Queue(QueueAdmin):
         worker: str,
         limit: int = 1,
         *,
+        queues: Sequence[str] = (DEFAULT_QUEUE,),
         lease: int = DEFAULT_LEASE,
         now: int | None = None,
     ) -> tuple[Claim, ...]:
-        """Claim up to `limit` documents in scheduling order, each leased for `lease` microseconds."""
-        return self.store.claim(claim_request(worker, limit, lease), now=now)
+        """Claim up to `limit` documents of these queues in scheduling order, each leased for `lease` microseconds."""
+        return self.store.claim(claim_request(worker, limit, lease, clean_queues(queues)), now=now)
 
     def ack_and_claim(
         self,
@@ -133,11 +135,13 @@ class Queue(QueueAdmin):
         worker: str,
         limit: int,
         *,
+        queues: Sequence[str] = (DEFAULT_QUEUE,),
         lease: int = DEFAULT_LEASE,
         now: int | None = None,
     ) -> AckAndClaim:
         """Record outcomes (built by `done`, `failed`, `released`) and claim the next documents in one call."""
-        return self.store.ack_and_claim(outcomes, claim_request(worker, limit, lease), now=now)
+        request = claim_request(worker, limit, lease, clean_queues(queues))
+        return self.store.ack_and_claim(outcomes, request, now=now)
 
     def ack(self, outcomes: Sequence[Outcome], *, now: int | None = None) -> tuple[AckStatus, ...]:
         """Record outcomes without claiming; return the status of each."""
@@ -217,6 +221,8 @@ class Queue(QueueAdmin):
 
 
 @lru_cache(maxsize=256, typed=True)
-def claim_request(worker: str, limit: int, lease: int = DEFAULT_LEASE) -> ClaimRequest:
-    """Build a validated claim request."""
-    return ClaimRequest(clean_text("a worker's name", worker), clean_count("limit", limit), clean_lease(lease))
+def claim_request(
+    worker: str, limit: int, lease: int = DEFAULT_LEASE, queues: tuple[str, ...] = (DEFAULT_QUEUE,)
+) -> ClaimRequest:
+    """Build a validated claim request; the queues are valid."""
+    return ClaimRequest(clean_text("a worker's name", worker), clean_count("limit", limit), clean_lease(lease), queues)

@@ -8,7 +8,15 @@ from typing import Any, Final
 
 from inturn.errors import IllegalTransitionError, InvalidInputError
 from inturn.ids import clean_id
-from inturn.model import NO_METADATA, CustomerSettings, RateLimit, Receipt, clean_text
+from inturn.model import (
+    NO_METADATA,
+    CustomerSettings,
+    QueueSettings,
+    RateLimit,
+    Receipt,
+    clean_queue,
+    clean_text,
+)
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastOutcome
 from inturn.queue_reader import QueueReader
@@ -101,19 +109,31 @@ class QueueAdmin(QueueReader):
         name = clean_text("a customer's name", customer)
         return self.store.change_customer(name, changes, operator, expected=expected, now=now)
 
-    def pause(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
-        """Stop starting documents of one customer, or of the whole queue."""
-        if customer is None:
-            self.store.pause(operator, now=now)
-        else:
+    def pause(
+        self, operator: Operator, customer: str | None = None, *, queue: str | None = None, now: int | None = None
+    ) -> None:
+        """Stop starting documents of one customer, of one queue, or of all."""
+        if _one_of(customer, queue) and customer is not None:
             self.change_customer(customer, operator, paused=True, now=now)
-
-    def resume(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
-        """Start documents of one customer, or of the whole queue, again."""
-        if customer is None:
-            self.store.resume(operator, now=now)
         else:
+            self.store.pause(operator, queue=queue, now=now)
+
+    def resume(
+        self, operator: Operator, customer: str | None = None, *, queue: str | None = None, now: int | None = None
+    ) -> None:
+        """Start documents of one customer, of one queue, or of all, again."""
+        if _one_of(customer, queue) and customer is not None:
             self.change_customer(customer, operator, paused=False, now=now)
+        else:
+            self.store.resume(operator, queue=queue, now=now)
+
+    def change_queue(self, name: str, operator: Operator, *, now: int | None = None, **changes: Any) -> QueueSettings:
+        """Change some settings of a queue, known or new: fields of `QueueSettings`."""
+        unknown = changes.keys() - set(QueueSettings._fields)
+        if unknown:
+            names = ", ".join(QueueSettings._fields)
+            raise InvalidInputError(f"a queue has no setting {', '.join(sorted(unknown))}; it has {names}")
+        return self.store.change_queue(clean_queue(name), changes, operator, now=now)
 
     def pause_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
         """Stop one worker from claiming: it finishes what it has. A restart of its process ends the pause."""
@@ -209,3 +229,10 @@ class QueueAdmin(QueueReader):
         document = self.store.document(clean_id(id_))
         state = f"{document.state} and expedited already" if document.expedited else str(document.state)
         raise IllegalTransitionError(f"document {document.id} is {state} and cannot {action}")
+
+
+def _one_of(customer: str | None, queue: str | None) -> bool:
+    """Whether a customer or a queue is named, but not both."""
+    if customer is not None and queue is not None:
+        raise InvalidInputError("name a customer or a queue, not both; a customer is paused in all queues")
+    return customer is not None or queue is not None

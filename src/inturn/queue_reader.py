@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from inturn.errors import InvalidInputError
 from inturn.ids import clean_id
-from inturn.model import Customer, Document, ResultFile, Worker, clean_text
+from inturn.model import DEFAULT_QUEUE, Customer, Document, QueueStatus, ResultFile, Worker, clean_text
 from inturn.policy.forecasts import ForecastLog
 from inturn.policy.history import HistorySpan
 from inturn.store import (
@@ -143,9 +143,9 @@ class QueueReader:
         """Sum processing times between two times by customer and outcome, and list the running claims."""
         return self.store.work_between(since, until)
 
-    def scheduler_snapshot(self) -> SchedulerSnapshot:
-        """Return all open lanes and the scheduler state."""
-        return self.store.scheduler_snapshot()
+    def scheduler_snapshot(self, queue: str = DEFAULT_QUEUE) -> SchedulerSnapshot:
+        """Return all open lanes of a queue and its scheduler state."""
+        return self.store.scheduler_snapshot(queue)
 
     def ahead_in_lane(self, id: str) -> int:
         """Count the documents ahead of a waiting one in its own lane."""
@@ -155,9 +155,13 @@ class QueueReader:
         """Return the last report of each worker, by name."""
         return self.store.workers()
 
-    def paused(self) -> Operator | None:
-        """Return the operator who paused the queue; None if it is not paused."""
-        return self.store.paused()
+    def paused(self, queue: str | None = None) -> Operator | None:
+        """Return the operator who paused all queues, or this one; None if it is not paused."""
+        return self.store.paused(queue)
+
+    def queues(self) -> tuple[QueueStatus, ...]:
+        """Return the queues of the store in the order in which they were made, with the numbers of their documents."""
+        return self.store.queues()
 
     def policy(self) -> PolicyVersion:
         """Return the active policy."""

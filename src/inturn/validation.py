@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from inturn.errors import InvalidInputError
-from inturn.model import DEFAULT_QUEUE, SECOND, NewDocument, clean_text, clean_time
+from inturn.model import DEFAULT_QUEUE, SECOND, NewDocument, clean_queue, clean_text, clean_time
 from inturn.processor import json_text
 from inturn.store import Work
 
@@ -28,6 +28,13 @@ def fingerprint(documents: Sequence[NewDocument]) -> str:
         digest.update(json.dumps(values, sort_keys=True, ensure_ascii=True).encode())
         digest.update(b"\n")
     return digest.hexdigest()
+
+
+def clean_queues(names: Sequence[str]) -> tuple[str, ...]:
+    """Validate the names of queues: at least one, each once."""
+    if isinstance(names, str) or not names:
+        raise InvalidInputError(f"queues must be a list of at least one name, not {names!r}")
+    return tuple(dict.fromkeys(map(clean_queue, names)))
 
 
 def clean_lease(lease: int) -> int:

@@ -43,6 +43,7 @@ pytest.register_assert_rewrite(
     "inturn.testing.contract.operations",
     "inturn.testing.contract.outcomes",
     "inturn.testing.contract.queries",
+    "inturn.testing.contract.queues",
     "inturn.testing.contract.search",
     "inturn.testing.contract.settings",
     "inturn.testing.contract.shares",
@@ -67,6 +68,7 @@ from inturn.testing.contract import (  # noqa: E402 - after the rewrite is regis
     operations,
     outcomes,
     queries,
+    queues,
     search,
     settings,
     shares,
@@ -93,6 +95,7 @@ class StoreContract(StoreSuite):
     TestCharges = shares.TestCharges
     TestShares = shares.TestShares
     TestGroups = groups.TestGroups
+    TestQueues = queues.TestQueues
     TestHeartbeat = workers.TestHeartbeat
     TestWorkers = workers.TestWorkers
     TestPauseWorker = workers.TestPauseWorker

@@ -38,6 +38,11 @@ IDEMPOTENCY_KEYS = st.none() | st.sampled_from(["k1", "k2"])
 INDEXES = st.integers(0, 10**6)
 GROUPS = st.sampled_from([(None,), (None,), ("g",), ("h", "i"), ("g", None, "h")])
 """The groups of the documents of one call, repeated."""
+QUEUE_NAMES = ("default", "ocr", "export")
+QUEUES = st.sampled_from([("default",), ("default",), ("ocr",), ("ocr", "default", "export")])
+"""The queues of the documents of one call, repeated."""
+SERVED = st.sampled_from([("default",), ("default",), ("ocr",), ("export", "default"), QUEUE_NAMES, ("unknown",)])
+"""The queues that a claim names."""
 UNKNOWN_ID = "00000000-0000-7000-9000-000000000000"
 NO_OPS = ("prune", "cancel", "heartbeat", "submit again", "outcome again")
 CALLS = ("submit", "claim", "claim", *OutcomeKind, *NO_OPS)
@@ -134,6 +139,7 @@ class StoreStateMachine(RuleBasedStateMachine):
         start_in=st.sampled_from([None, None, seconds(10)]),
         attempts=st.integers(1, 3),
         groups=GROUPS,
+        queues=QUEUES,
     )
     def submit(  # noqa: PLR0913, PLR0917 - drawn by Hypothesis
         self,
@@ -146,31 +152,34 @@ class StoreStateMachine(RuleBasedStateMachine):
         attempts: int,
         pages: int | None = None,
         groups: tuple[str | None, ...] = (None,),
+        queues: tuple[str, ...] = ("default",),
     ) -> None:
         start_by = None if start_in is None else self.clock.now() + start_in
         document = NewDocument("x", cost=cost, pages=pages, delay=delay, start_by=start_by, max_attempts=attempts)
-        documents = [document._replace(group=group) for group, _ in zip(cycle(groups), range(n), strict=False)]
+        parts = zip(cycle(groups), cycle(queues), range(n), strict=False)
+        documents = [document._replace(group=group, queue=queue) for group, queue, _ in parts]
         answer = self.on_both(lambda which: self.queues[which].submit(customer, documents, key=key))
         if not isinstance(answer[0], type):
             self.ids += [receipt.id for receipt in answer if receipt.id not in self.ids]
 
-    @rule(n=st.integers(1, 12))
-    def claim(self, n: int) -> None:
-        self._ack_and_claim([], n)
+    @rule(n=st.integers(1, 12), queues=SERVED)
+    def claim(self, n: int, queues: tuple[str, ...]) -> None:
+        self._ack_and_claim([], n, queues)
 
     @rule(
         which=st.lists(st.tuples(INDEXES, st.sampled_from(list(OutcomeKind)), st.booleans()), max_size=4),
         n=st.integers(0, 6),
+        queues=SERVED,
     )
-    def ack_and_claim(self, which: list[tuple[int, OutcomeKind, bool]], n: int) -> None:
+    def ack_and_claim(self, which: list[tuple[int, OutcomeKind, bool]], n: int, queues: tuple[str, ...]) -> None:
         """Record outcomes of current and old claims, then claim."""
         picked = [(self._pick_claim(pick), kind, final) for pick, kind, final in which if self.claims]
-        self._ack_and_claim(picked, n)
+        self._ack_and_claim(picked, n, queues)
 
-    @rule(name=st.sampled_from(["w1", "w2"]), slots=st.integers(0, 6), stopping=st.booleans())
-    def record_worker(self, name: str, slots: int, stopping: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
+    @rule(name=st.sampled_from(["w1", "w2"]), slots=st.integers(0, 6), stopping=st.booleans(), queues=SERVED)
+    def record_worker(self, name: str, slots: int, stopping: bool, queues: tuple[str, ...]) -> None:  # noqa: FBT001 - drawn by Hypothesis
         """Report slots, of which a customer may hold a share."""
-        report = WorkerReport(name, "host", 1, slots, 0, "processor", 0, stopping=stopping)
+        report = WorkerReport(name, "host", 1, slots, 0, "processor", 0, stopping=stopping, queues=queues)
         self.on_both(lambda which: self.stores[which].record_worker(report))
 
     @rule(pick=st.lists(INDEXES, min_size=1, max_size=4), lease=st.sampled_from([seconds(5), LEASE]))
@@ -202,9 +211,13 @@ class StoreStateMachine(RuleBasedStateMachine):
     def change_customer(self, customer: str, changes: dict[str, Any]) -> None:
         self.on_both(lambda which: self.stores[which].change_customer(customer, changes, ANNA))
 
-    @rule(what=st.sampled_from(["pause", "resume", "resume"]))
-    def pause_or_resume(self, what: str) -> None:
-        self.on_both(lambda which: getattr(self.stores[which], what)(ANNA))
+    @rule(what=st.sampled_from(["pause", "resume", "resume"]), queue=st.sampled_from([None, None, *QUEUE_NAMES]))
+    def pause_or_resume(self, what: str, queue: str | None) -> None:
+        self.on_both(lambda which: getattr(self.stores[which], what)(ANNA, queue=queue))
+
+    @rule(name=st.sampled_from(QUEUE_NAMES), weight=st.sampled_from([0.5, 1.0, 3.0]))
+    def change_queue(self, name: str, weight: float) -> None:
+        self.on_both(lambda which: self.stores[which].change_queue(name, {"weight": weight}, ANNA))
 
     @rule(policy=POLICIES)
     def set_policy(self, policy: Policy) -> None:
@@ -241,9 +254,10 @@ class StoreStateMachine(RuleBasedStateMachine):
             self.stores[0].use(opening)  # type: ignore[attr-defined]  # see the precondition
             if call == "submit":
                 groups = (("g", None), ("h",))[pick % 2]
-                self.submit("abcd"[pick % 4], 1 + pick % 3, None, 1.0, 0, None, 3, groups=groups)
+                queues = (("default",), ("ocr", "default"))[pick % 2]
+                self.submit("abcd"[pick % 4], 1 + pick % 3, None, 1.0, 0, None, 3, groups=groups, queues=queues)
             elif call == "claim":
-                self._ack_and_claim([], 1 + pick % 2)
+                self._ack_and_claim([], 1 + pick % 2, (("default",), ("ocr",), QUEUE_NAMES)[pick % 3])
             elif call in NO_OPS:
                 self.write_no_op(call, pick)
             elif self.claims:
@@ -284,7 +298,9 @@ class StoreStateMachine(RuleBasedStateMachine):
     @rule()
     def compare_lanes(self) -> None:
         """Compare virtual times, the overdue slot and deadlines, and recount."""
-        self.on_both(lambda which: self.stores[which].scheduler_snapshot())
+        for queue in (*QUEUE_NAMES, "unknown"):
+            self.on_both(lambda which, queue=queue: self.stores[which].scheduler_snapshot(queue))  # type: ignore[misc]
+        self.on_both(lambda which: self.stores[which].queues())
         self.on_both(self._work)
         self.on_both(self._places)
         assert self.on_both(lambda which: self.stores[which].recount(repair=False)) == ()
@@ -321,9 +337,10 @@ class StoreStateMachine(RuleBasedStateMachine):
             lambda which: [_without_fence(document) for document in self._documents(which, DocumentSort.OLDEST)]
         )
         self.on_both(lambda which: [self._attempts(which, id_) for id_ in self.ids])
-        self.on_both(lambda which: self.stores[which].resume(ANNA))
+        for queue in (None, *QUEUE_NAMES):
+            self.on_both(lambda which, queue=queue: self.stores[which].resume(ANNA, queue=queue))  # type: ignore[misc]
         for _ in range(200):
-            if not self._ack_and_claim([], 3):
+            if not self._ack_and_claim([], 3, QUEUE_NAMES):
                 break
         for store in self.stores:
             store.close()
@@ -338,8 +355,13 @@ class StoreStateMachine(RuleBasedStateMachine):
         recent = self.claims[-8:]
         return recent[pick % len(recent)]
 
-    def _ack_and_claim(self, picked: list[tuple[tuple[str, int, int], OutcomeKind, bool]], n: int) -> int:
-        request = ClaimRequest("worker", n, LEASE) if n else None
+    def _ack_and_claim(
+        self,
+        picked: list[tuple[tuple[str, int, int], OutcomeKind, bool]],
+        n: int,
+        queues: tuple[str, ...] = ("default",),
+    ) -> int:
+        request = ClaimRequest("worker", n, LEASE, queues) if n else None
         fences: list[list[int]] = [[], []]
 
         def call(which: int) -> Any:
