@@ -6,7 +6,7 @@ Settings of the queue itself (thresholds, order, weights) are in its store.
 import difflib
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -89,6 +89,8 @@ class Settings:
     blobs: str | None = None
     """Address of the blob store; None: a folder beside the store's file, or none if the store is not a file."""
     processor: str = DEFAULT_PROCESSOR
+    queues: str = "default"
+    """The queues that a worker serves, separated by commas: a name, or `name=module:function`."""
     slots: int = 2
     lease: float = 60
     timeout: float | None = None
@@ -130,7 +132,7 @@ class Settings:
 SETTING_NAMES: Final = tuple(field.name for field in fields(Settings) if field.name != "origins")
 
 
-def load(flags: Mapping[str, Value], environ: Mapping[str, str], folder: Path) -> Settings:
+def load(flags: Mapping[str, Value | Sequence[str]], environ: Mapping[str, str], folder: Path) -> Settings:
     """Load the settings for a folder. A flag that is None counts as not set."""
     settings = {name: Setting(name, getattr(Settings(), name), "default") for name in SETTING_NAMES}
     path = _config_file(environ, folder)
@@ -141,8 +143,9 @@ def load(flags: Mapping[str, Value], environ: Mapping[str, str], folder: Path) -
         if environ.get(variable):
             settings[name] = Setting(name, environ[variable], f"environment {variable}")
     for name, value in flags.items():
-        if value is not None:
-            settings[name] = Setting(name, value, "flag")
+        given = value if value is None or isinstance(value, (str, int, float)) else ",".join(value) or None
+        if given is not None:
+            settings[name] = Setting(name, given, "flag")
     settings = {name: _parse_number(setting) for name, setting in settings.items()}
     name, processor, origin = settings["processor"]
     settings["processor"] = Setting(name, current_processor_name(str(processor)), origin)
@@ -199,6 +202,9 @@ def _read_file(path: Path) -> dict[str, str | float]:
             advice = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(SETTING_NAMES)}"
             raise InvalidInputError(f"{path} has an unknown setting {name!r}; {advice}")
         if name in NUMBER_RANGES and isinstance(value, (int, float)):
+            continue
+        if name == "queues" and isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            values[name] = ",".join(value)
             continue
         if not isinstance(value, str) or not value:
             raise InvalidInputError(f'{path}: {name} must be text in quotes, such as {name} = "…", not {value!r}')

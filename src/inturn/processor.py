@@ -74,6 +74,11 @@ class OpenDocument(Protocol):
         ...
 
     @property
+    def queue(self) -> str:
+        """The queue that it was claimed from."""
+        ...
+
+    @property
     def media_type(self) -> str | None:
         """From the customer: not verified."""
         ...

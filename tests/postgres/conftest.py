@@ -92,14 +92,48 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def schema_15() -> str:
+def schema_16() -> str:
+    """Bring a queue back to schema 16, which knew one queue."""
+    (view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[11].sql, re.DOTALL)
+    (types,) = re.findall(r"CREATE TYPE work_row .*?;\nCREATE TYPE replaced_work .*?;", MIGRATIONS[14].sql, re.DOTALL)
+    (procedure,) = re.findall(r"CREATE PROCEDURE take_claim_turn.*?\n\$\$;", MIGRATIONS[9].sql, re.DOTALL)
+    return f"""
+        CREATE TABLE customer_work (
+            customer bigint NOT NULL, version bigint NOT NULL DEFAULT 0, unit_time bigint, in_flight bigint NOT NULL,
+            PRIMARY KEY (customer, version)
+        ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+        INSERT INTO customer_work SELECT customer, version, unit_time, in_flight FROM queue_work WHERE queue = 0;
+        DROP TABLE queue_work;
+        DROP TABLE queue_scheduler;
+        DROP TABLE named_queue;
+        DROP FUNCTION queue_number;
+        DROP TYPE work_row, replaced_work;
+        {types}
+        DROP PROCEDURE take_claim_turn;
+        {procedure}
+        ALTER TABLE claim_request DROP COLUMN queues;
+        UPDATE scheduler_state SET scheduler_json = (scheduler_json::jsonb - 6)::text;
+        ALTER TABLE worker DROP COLUMN queues;
+        UPDATE document SET lane = mod(lane, 10) + 10 * (lane / 1000) WHERE lane > 9;
+        UPDATE requeued SET lane = mod(lane, 10) + 10 * (lane / 1000) WHERE lane > 9;
+        UPDATE lane_log SET level = mod(level, 10) + 10 * (level / 1000) WHERE level > 9;
+        DROP VIEW document_view;
+        ALTER TABLE document DROP COLUMN queue;
+        {view}
+        DELETE FROM migration WHERE number > 16;
+    """  # noqa: S608 - texts of ours
+
+
+@pytest.fixture
+def schema_15(schema_16: str) -> str:
     """Bring a queue back to schema 15, which had no index of words."""
-    return """
+    after = """
         DROP TABLE search_term;
         DROP TABLE search_chunk;
         DROP TABLE search_progress;
         DELETE FROM migration WHERE number > 15;
     """
+    return schema_16 + after
 
 
 @pytest.fixture

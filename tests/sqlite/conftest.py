@@ -61,11 +61,33 @@ def sound() -> Callable[[Store, Path], None]:
 
 
 @pytest.fixture
-def schema_10() -> str:
+def schema_14() -> str:
+    """Bring a file back to schema 14, which knew one queue."""
+    (document_view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[10].sql, re.DOTALL)
+    return f"""
+        CREATE TABLE customer_work (customer INTEGER PRIMARY KEY, unit_time INTEGER, in_flight INTEGER NOT NULL) STRICT;
+        INSERT INTO customer_work SELECT customer, unit_time, in_flight FROM queue_work WHERE queue = 0;
+        DROP TABLE queue_work;
+        DROP TABLE queue_scheduler;
+        DROP TABLE named_queue;
+        UPDATE queue_state SET scheduler_state = json_remove(scheduler_state, '$[6]');
+        ALTER TABLE worker DROP COLUMN queues;
+        UPDATE document SET lane = lane % 10 + 10 * (lane / 1000);
+        UPDATE requeued SET lane = lane % 10 + 10 * (lane / 1000);
+        UPDATE lane_log SET level = level % 10 + 10 * (level / 1000);
+        DROP VIEW document_view;
+        ALTER TABLE document DROP COLUMN queue;
+        {document_view}
+        PRAGMA user_version = 14;
+    """  # noqa: S608 - a view of ours
+
+
+@pytest.fixture
+def schema_10(schema_14: str) -> str:
     """Bring a file back to schema 10, which knew no groups, history, pauses of workers or index."""
     (deadline,) = re.findall(r"CREATE VIEW deadline .*?;", MIGRATIONS[9].sql, re.DOTALL)
     (document_view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[8].sql, re.DOTALL)
-    return f"""
+    after = f"""
         DROP TABLE search_term;
         DROP TABLE search_chunk;
         DROP TABLE search_progress;
@@ -89,6 +111,7 @@ def schema_10() -> str:
         {document_view}
         PRAGMA user_version = 10;
     """
+    return schema_14 + after
 
 
 @pytest.fixture

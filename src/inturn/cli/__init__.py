@@ -30,6 +30,7 @@ from inturn.cli import (
     maintenance,
     operate,
     policy,
+    queues,
     report,
     result,
     search,
@@ -57,6 +58,7 @@ customer_app = typer.Typer(help="Show and change one customer: weight, limits, r
 policy_app = typer.Typer(help="Show and change the priority policy.", no_args_is_help=True)
 config_app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=True)
 workers_app = typer.Typer(help="List workers; pause and resume one.")
+queues_app = typer.Typer(help="List queues, name and weigh them, pause and resume them.")
 api_keys_app = typer.Typer(help="Create, list, rotate and revoke the API keys of servers.", no_args_is_help=True)
 
 everyday = partial(add_command, app, panel="Everyday")
@@ -82,6 +84,11 @@ everyday(result.result, settings=["blobs"])
 operators(operate.pause)
 operators(operate.resume)
 operators(operate.expedite)
+add_group_default(queues_app, queues.list_)
+add_command(queues_app, queues.set_, "set", may_create=True, needs_operator=True)
+add_command(queues_app, queues.pause, needs_operator=True)
+add_command(queues_app, queues.resume, needs_operator=True)
+app.add_typer(queues_app, name="queues", rich_help_panel="Operators")
 add_group_default(workers_app, workers.list_)
 add_command(workers_app, workers.pause, needs_operator=True)
 add_command(workers_app, workers.pause, "stop", needs_operator=True, hidden=True)

@@ -38,6 +38,7 @@ Customer = Annotated[str | None, typer.Option("--customer", help="All of this cu
 State = Annotated[list[DocumentState] | None, typer.Option("--state", help="With this status; may be given again.")]
 Batch = Annotated[str | None, typer.Option("--batch", help="All of this batch.")]
 Group = Annotated[str | None, typer.Option("--group", help="All of this group.")]
+Queue = Annotated[str | None, typer.Option("--queue", help="All in this queue.")]
 Text = Annotated[str | None, typer.Option("--text", help="With this in their name.")]
 ErrorKind = Annotated[
     str | None,
@@ -55,6 +56,7 @@ def cancel(  # noqa: PLR0913 - one option for each filter
     state: State = None,
     batch: Batch = None,
     group: Group = None,
+    queue: Queue = None,
     text: Text = None,
     since: Since = None,
     until: Until = None,
@@ -66,7 +68,7 @@ def cancel(  # noqa: PLR0913 - one option for each filter
 
     Give their ids, or a filter for all that match.
     """
-    chosen = DocumentFilter(None, customer, None, batch, text, group)
+    chosen = DocumentFilter(None, customer, None, batch, text, group, queue=queue)
     where = _build_filter(CANCEL, ids, state, in_time_range(session, chosen, by_time, since, until))
     job = _BulkJob(session, CANCEL, yes=yes, dry_run=dry_run)
     if where is None:
@@ -83,6 +85,7 @@ def retry(  # noqa: PLR0913 - one option for each filter
     state: State = None,
     batch: Batch = None,
     group: Group = None,
+    queue: Queue = None,
     text: Text = None,
     since: Since = None,
     until: Until = None,
@@ -96,12 +99,12 @@ def retry(  # noqa: PLR0913 - one option for each filter
     Give their ids, or a filter for all that match. Each gets a new level.
     """
     if error is not None:
-        if ids or customer or state or batch or group or text:
+        if ids or customer or state or batch or group or queue or text:
             raise InvalidInputError("--error goes with --since and --until alone")
         ids = [failure.id for failure in failures.members(session, error, since, until)]
         _BulkJob(session, RETRY, yes=yes, dry_run=dry_run).by_error(ids)
         return
-    chosen = DocumentFilter(None, customer, None, batch, text, group)
+    chosen = DocumentFilter(None, customer, None, batch, text, group, queue=queue)
     where = _build_filter(RETRY, ids, state, in_time_range(session, chosen, by_time, since, until))
     job = _BulkJob(session, RETRY, yes=yes, dry_run=dry_run)
     if where is None:

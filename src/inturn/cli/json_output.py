@@ -12,7 +12,19 @@ def document_record(document: Document) -> dict[str, Any]:
     """A document."""
     record = document._asdict()
     spec = record.pop("spec")
-    fields = ("name", "uri", "size", "media_type", "batch", "group", "pages", "cost", "start_by", "max_attempts")
+    fields = (
+        "name",
+        "uri",
+        "size",
+        "media_type",
+        "batch",
+        "group",
+        "queue",
+        "pages",
+        "cost",
+        "start_by",
+        "max_attempts",
+    )
     return {**record, **{name: getattr(spec, name) for name in fields}, "metadata": dict(spec.metadata)}
 
 

@@ -21,7 +21,7 @@ from inturn.cli.time_range import ByTime, Since, Until, in_time_range
 from inturn.i18n import Texts
 from inturn.insights import Overview
 from inturn.insights.explain import STATE_TEXT_KEYS
-from inturn.model import EXPEDITED_LEVEL, Customer, Document, DocumentState
+from inturn.model import DEFAULT_QUEUE, EXPEDITED_LEVEL, Customer, Document, DocumentState
 from inturn.store import CustomerFilter, DocumentFilter, DocumentSort, DocumentTime
 
 MAX_ERROR_LENGTH_WIDE: Final = 160
@@ -94,6 +94,7 @@ def documents(  # noqa: PLR0913 - one option for each filter
     level: Annotated[int | None, typer.Option("--level", min=1, max=9, help="Of this level.")] = None,
     batch: Annotated[str | None, typer.Option("--batch", help="Of this batch.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="Of this group.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="In this queue.")] = None,
     text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
     since: Since = None,
     until: Until = None,
@@ -103,7 +104,8 @@ def documents(  # noqa: PLR0913 - one option for each filter
     after: AfterOption = None,
 ) -> None:
     """List documents, filtered and sorted."""
-    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text, group)
+    states = frozenset(state) if state else None
+    where = DocumentFilter(states, customer, level, batch, text, group, queue=queue)
     where = in_time_range(session, where, by_time, since, until)
     page = session.queue.documents(where, limit=limit, after=after, sort=sort)
     if session.as_json:
@@ -115,9 +117,10 @@ def documents(  # noqa: PLR0913 - one option for each filter
 
 
 def print_documents(session: Session, documents: Sequence[Document]) -> None:
-    """Print documents, with a column for errors if there are any; a narrow terminal then has no levels."""
+    """Print documents, with columns for errors and queues if there are any; a narrow terminal then has no levels."""
     texts, console = session.texts, session.console
     has_errors = any(_current_error(document) for document in documents)
+    has_queues = any(document.spec.queue != DEFAULT_QUEUE for document in documents)
     columns = [
         Column(texts.text("head_document")),
         Column(texts.text("head_customer"), folds=True),
@@ -131,6 +134,7 @@ def print_documents(session: Session, documents: Sequence[Document]) -> None:
         Column(texts.text("head_name"), folds=True, from_width=WIDE_TERMINAL),
         Column(texts.text("head_submitted"), from_width=WIDEST_TERMINAL if has_errors else WIDER_TERMINAL),
         *([Column(texts.text("head_error"), folds=True)] if has_errors else []),
+        *([Column(texts.text("head_queue"), folds=True)] if has_queues else []),
     ]
     max_length = (
         (MAX_ERROR_LENGTH_WIDE if console.width >= WIDE_TERMINAL else MAX_ERROR_LENGTH_NARROW)
@@ -146,11 +150,12 @@ def print_documents(session: Session, documents: Sequence[Document]) -> None:
             texts.number(document.count),
             document.spec.name,
             texts.time(document.submitted_at),
-            first_line(_current_error(document), max_length),
+            *([first_line(_current_error(document), max_length)] if has_errors else []),
+            *([document.spec.queue] if has_queues else []),
         )
         for document in documents
     ]
-    print_table(console, columns, [row[: len(columns)] for row in rows])
+    print_table(console, columns, rows)
 
 
 def _current_error(document: Document) -> str | None:

@@ -144,4 +144,5 @@ def _worker_flags(settings: Settings) -> list[str]:
     """Build the flags that give workers the settings of the server."""
     values = {name: getattr(settings, name) for name in ("store", *WORKER_SETTINGS)}
     flags = {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}
+    flags["queue"] = flags.pop("queues")
     return [part for name, value in flags.items() for part in (f"--{name}", value)]

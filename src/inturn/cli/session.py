@@ -81,6 +81,12 @@ _BY = typer.Option(
     "--by", metavar="NAME", help="Who does this; else your login name. [INTURN_OPERATOR]", rich_help_panel=COMMON_PANEL
 )
 _WHY = typer.Option("--why", metavar="TEXT", help="Why; kept with the change.", rich_help_panel=COMMON_PANEL)
+_QUEUES = typer.Option(
+    "--queue",
+    metavar="NAME[=MODULE:FUNCTION]",
+    help="A queue to serve, with a processor of its own if it names one; may be given again. [INTURN_QUEUES]",
+    rich_help_panel=SETTINGS_PANEL,
+)
 COMMON_OPTIONS: Final = {
     "store": _option("store", str | None, None, _STORE),
     "as_json": _option("as_json", bool, False, _JSON),
@@ -89,6 +95,7 @@ COMMON_OPTIONS: Final = {
 SETTING_OPTIONS: Final = {
     "blobs": _setting("blobs", "URL", "Where documents' files are: a folder, or s3://bucket/prefix."),
     "processor": _setting("processor", "MODULE:FUNCTION", "Your processor; else the built-in one."),
+    "queues": _option("queues", list[str] | None, None, _QUEUES),
     "slots": _setting("slots", "N", "Documents to process at a time.", int),
     "lease": _duration_setting("lease", "SECONDS", "A worker without a heartbeat for this long loses its documents."),
     "timeout": _duration_setting("timeout", "SECONDS", "Time for one document, such as 90 or 15m."),

@@ -20,7 +20,7 @@ from inturn.cli.wait import wait_for_documents
 from inturn.config import store_file
 from inturn.errors import BlobTooLargeError, InturnError, InvalidInputError
 from inturn.extract.page_count import count_pages
-from inturn.model import NewDocument, Receipt, clean_text
+from inturn.model import DEFAULT_QUEUE, NewDocument, Receipt, clean_queue, clean_text
 
 MAX_FILE_BYTES: Final = 50 << 20
 SUBMIT_BATCH_SIZE: Final = 500
@@ -38,6 +38,7 @@ def submit(  # noqa: PLR0913 - one option for each property
     customer: Annotated[str, typer.Option("--customer", help="The customer's name.")],
     batch: Annotated[str | None, typer.Option("--batch", help="A name for documents that belong together.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="A part of the customer; groups take turns.")] = None,
+    queue: Annotated[str, typer.Option("--queue", help="The queue to wait in; made on first use.")] = DEFAULT_QUEUE,
     idempotency_key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
     metadata: Annotated[str, typer.Option("--metadata", metavar="JSON", help="A JSON object kept with each.")] = "{}",
     name: Annotated[str | None, typer.Option("--name", help="The name of a single document; else its file's.")] = None,
@@ -54,7 +55,7 @@ def submit(  # noqa: PLR0913 - one option for each property
     Takes files, folders, patterns, and addresses of documents elsewhere.
     """
     customer = clean_text("a customer's name", customer)
-    common = {"batch": batch, "group": group, "metadata": _parse_metadata(metadata)}
+    common = {"batch": batch, "group": group, "queue": clean_queue(queue), "metadata": _parse_metadata(metadata)}
     collector = SourceCollector(as_uris=uri, excluded=_queue_files(session))
     sources = collector.collect(documents or [])
     if name is not None:

@@ -18,7 +18,8 @@ from inturn.errors import InturnError
 from inturn.extract.limits import MEGABYTE, ExtractLimits
 from inturn.model import clean_text, seconds
 from inturn.sandbox.confinement import SandboxLimits
-from inturn.worker.options import WorkerOptions
+from inturn.worker.options import WorkerOptions, parse_queues
+from inturn.worker.routing import processor_spec
 
 if TYPE_CHECKING:
     from inturn.fetch import Fetcher
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 STDIN_FD: Final = 0
 LIMIT_SETTINGS = ("max_pages", "max_megapixels", "max_text", "max_unpacked", "max_memory")
-SETTING_NAMES = ("blobs", "processor", "slots", "lease", "timeout", "grace", "fetch", "keep", *LIMIT_SETTINGS)
+SETTING_NAMES = ("blobs", "processor", "queues", "slots", "lease", "timeout", "grace", "fetch", "keep", *LIMIT_SETTINGS)
 
 
 def worker(
@@ -53,7 +54,9 @@ def worker(
 
     settings = session.settings
     logs.configure(as_json=session.as_json)
-    box = _sandbox_limits(settings, is_requested=sandbox)
+    queues = parse_queues(settings.queues.split(","))
+    spec = processor_spec(queues, settings.processor)
+    box = _sandbox_limits(settings, spec, is_requested=sandbox)
     options = WorkerOptions(
         slots=settings.slots,
         lease=seconds(settings.lease),
@@ -63,6 +66,7 @@ def worker(
         bounds=_extract_limits(settings),
         until_empty=until_empty,
         name="" if name is None else clean_text("a worker's name", name),
+        queues=queues,
     )
     session.require_queue()
     blobs = session.blobs(may_create=True)
@@ -74,7 +78,7 @@ def worker(
         maintenance=None if no_maintenance else create_maintenance(session, blobs),
         options=options,
     )
-    _log_start(settings, at_work.name, box)
+    _log_start(settings, at_work.name, spec, box)
     if until_stdin_closes:
         threading.Thread(target=_stop_at_end_of_stdin, args=(at_work,), name="inturn-stdin", daemon=True).start()
     at_work.run()
@@ -95,9 +99,9 @@ def _stop_at_end_of_stdin(worker: "Worker") -> None:
         worker.stop()
 
 
-def _sandbox_limits(settings: Settings, *, is_requested: bool) -> SandboxLimits | None:
+def _sandbox_limits(settings: Settings, processor: str, *, is_requested: bool) -> SandboxLimits | None:
     """Return the sandbox's limits, or None without a sandbox. CPU time is in proportion to the timeout."""
-    if not is_requested and settings.processor != DEFAULT_PROCESSOR:
+    if not is_requested and processor != DEFAULT_PROCESSOR:
         return None
     defaults, memory = SandboxLimits(), round(settings.max_memory * MEGABYTE)
     if settings.timeout is None:
@@ -122,12 +126,12 @@ def _fetcher(settings: Settings) -> "Fetcher | None":
     return Fetcher(hosts) if hosts else None
 
 
-def _log_start(settings: Settings, name: str, limits: SandboxLimits | None) -> None:
+def _log_start(settings: Settings, name: str, processor: str, limits: SandboxLimits | None) -> None:
     store, blobs = redact_password(settings.store), settings.blobs or "none"
     logs.info(f"inturn {__version__}, worker {name}", worker=name, version=__version__)
     logs.info(f"store {store}, blobs {blobs}", store=store, blobs=settings.blobs)
     layers = None if limits is None else sandbox_layers()
     sandbox = layers or "none: the processor has the worker's rights (--sandbox confines it)"
     slots = f"{settings.slots} {'slot' if settings.slots == 1 else 'slots'}"
-    fields = {"processor": settings.processor, "slots": settings.slots, "sandbox": layers}
-    logs.info(f"processor {settings.processor}, {slots}, sandbox: {sandbox}", **fields)
+    fields = {"processor": processor, "queues": settings.queues, "slots": settings.slots, "sandbox": layers}
+    logs.info(f"processor {processor}, {slots}, sandbox: {sandbox}", **fields)

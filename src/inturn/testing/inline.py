@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 from inturn.blobs import Blobs
-from inturn.model import Claim, Document, Progress
+from inturn.model import DEFAULT_QUEUE, Claim, Document, Progress
 from inturn.processor import Reject, Retry, json_text
 from inturn.queue import DEFAULT_LEASE, Queue
 from inturn.worker.content import ContentIO
@@ -44,10 +44,12 @@ class GivenDocument:
         attempt: int = 1,
         id: str = "018f3c5e-0000-7000-8000-000000000000",
         uri: str | None = None,
+        queue: str = DEFAULT_QUEUE,
     ) -> None:
         self.id = id
         self.customer = customer
         self.name = name
+        self.queue = queue
         self.media_type = media_type
         self.size: int | None = len(content)
         self.uri = uri

@@ -41,6 +41,7 @@ from inturn.worker.invoke import (
     load_processor,
     write_files,
 )
+from inturn.worker.routing import load_processors, processor_paths
 
 if TYPE_CHECKING:
     import asyncio
@@ -88,6 +89,7 @@ class ChildDocument:
         self.id: str = fields["id"]
         self.customer: str = fields["customer"]
         self.name: str = fields["name"]
+        self.queue: str = fields["queue"]
         self.media_type: str | None = fields["media_type"]
         self.size: int | None = fields["size"]
         self.uri: str | None = fields["uri"]
@@ -362,9 +364,7 @@ def main() -> None:
     limits = None if spec["limits"] is None else confinement.SandboxLimits(**spec["limits"])
     is_fork_server = spec["scratch"] is None
     try:
-        processor: Any = load_processor(spec["processor"])
-        if spec["processor"] == DEFAULT_PROCESSOR:
-            processor = partial(processor, bounds=ExtractLimits(**spec["bounds"]))
+        processor = load_processors(spec["processor"], partial(_load, ExtractLimits(**spec["bounds"])))
         if is_fork_server:  # only the default processor has one
             parser.warm()
     except Exception as error:  # noqa: BLE001 - the worker reports it and ends
@@ -384,6 +384,12 @@ def main() -> None:
         start_child(channel, Path(spec["scratch"]))
 
 
+def _load(bounds: ExtractLimits, path: str) -> Processor:
+    """Import a processor; the default one gets its limits."""
+    processor: Any = load_processor(path)
+    return partial(processor, bounds=bounds) if path == DEFAULT_PROCESSOR else processor
+
+
 def _child_starter(
     spec: Mapping[str, Any], processor: Processor, limits: confinement.SandboxLimits | None
 ) -> Callable[[Channel, Path], None]:
@@ -392,7 +398,8 @@ def _child_starter(
     readable: tuple[Path, ...] = ()
     if limits is not None:
         library = Path(spec["library"])
-        readable = allowed_paths.readable_paths(spec["processor"], [library] if library.exists() else [], protected)
+        for path in processor_paths(spec["processor"]).values():  # what is loaded may be read: the same for each
+            readable = allowed_paths.readable_paths(path, [library] if library.exists() else [], protected)
         privileges.path_closed_to_others(readable, library.parent)  # both results are cached for the forks
         privileges.has_high_uids()
 

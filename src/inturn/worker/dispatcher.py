@@ -180,6 +180,7 @@ class Dispatcher:
             "id": document.id,
             "customer": document.customer,
             "name": spec.name,
+            "queue": spec.queue,
             "media_type": spec.media_type,
             "size": spec.size,
             "uri": spec.uri,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.errors import StoreError
-from inturn.model import SECOND, Claim, Document, Progress, seconds
+from inturn.model import DEFAULT_QUEUE, SECOND, Claim, Document, Progress, seconds
 from inturn.processor import Reject, Retry
 from inturn.queue import Queue
 from inturn.store import AckStatus, Outcome, OutcomeKind, Work
@@ -87,10 +87,11 @@ class Job:
 class InflightJobs:
     """Holds jobs by number, and outcomes that wait for the next commit. The heartbeat's thread reads the jobs too."""
 
-    def __init__(self, queue: Queue, worker: str, lease: int) -> None:
+    def __init__(self, queue: Queue, worker: str, lease: int, queues: Sequence[str] = (DEFAULT_QUEUE,)) -> None:
         self._queue = queue
         self._worker = worker
         self._lease = lease
+        self._queues = queues
         self._jobs: dict[int, Job] = {}
         self._lock = threading.Lock()
         self.last_number = 0
@@ -156,7 +157,7 @@ class InflightJobs:
         now = time.monotonic()
         timed = [outcome._replace(work=job.work_time(now, outcome.kind)) for job, outcome in outcomes]
         if limit:
-            acks, claims = self._queue.ack_and_claim(timed, self._worker, limit, lease=self._lease)
+            acks, claims = self._queue.ack_and_claim(timed, self._worker, limit, queues=self._queues, lease=self._lease)
         else:
             acks, claims = self._queue.ack(timed), ()
         for (job, outcome), ack_status in zip(outcomes, acks, strict=True):

@@ -1,10 +1,12 @@
 """Options of a worker."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from inturn.config import current_processor_name
 from inturn.errors import InvalidInputError
 from inturn.extract.limits import ExtractLimits
-from inturn.model import SECOND
+from inturn.model import DEFAULT_QUEUE, SECOND, clean_queue
 from inturn.queue import DEFAULT_LEASE
 from inturn.sandbox.confinement import SandboxLimits
 
@@ -29,10 +31,29 @@ class WorkerOptions:
     until_empty: bool = False
     """End when the queue has no document that is claimable now or becomes so by waiting."""
     name: str = ""
+    queues: Mapping[str, str | None] = field(default_factory=lambda: {DEFAULT_QUEUE: None})
+    """The queues that it serves, each with the path of a processor of its own, or None for the worker's."""
 
     def __post_init__(self) -> None:
+        if not self.queues:
+            raise InvalidInputError("a worker serves at least one queue")
+        for name in self.queues:
+            clean_queue(name)
         if type(self.slots) is not int or not 1 <= self.slots <= 1_000:
             raise InvalidInputError(f"a worker has 1 to 1000 slots, not {self.slots!r}")
         for name, least in (("lease", SECOND // 10), ("timeout", 1), ("grace", 0), ("documents_per_child", 1)):
             if type(getattr(self, name)) is not int or getattr(self, name) < least:
                 raise InvalidInputError(f"{name} must be a whole number, {least} or more, not {getattr(self, name)!r}")
+
+
+def parse_queues(texts: Iterable[str]) -> dict[str, str | None]:
+    """Parse `queue` and `queue=module:function`; return the path of each queue's own processor, if it names one."""
+    queues: dict[str, str | None] = {}
+    for text in texts:
+        name, equals, path = text.strip().partition("=")
+        if clean_queue(name) in queues:
+            raise InvalidInputError(f"the queue {name!r} is given twice; give each one once")
+        if equals and not path:
+            raise InvalidInputError(f"{text!r} names no processor; give {name}=module:function, or {name} alone")
+        queues[name] = current_processor_name(path) if path else None
+    return queues

@@ -25,7 +25,7 @@ from inturn.blobs import Blobs
 from inturn.config import DEFAULT_PROCESSOR, current_processor_name
 from inturn.errors import InvalidInputError, StoreError
 from inturn.fetch import Fetcher
-from inturn.model import SECOND, Claim, WorkerReport, seconds
+from inturn.model import DEFAULT_QUEUE, SECOND, Claim, WorkerReport, seconds
 from inturn.queue import Queue
 from inturn.sandbox import confinement
 from inturn.store import LeaseStatus, Operator
@@ -37,6 +37,7 @@ from inturn.worker.inflight import InflightJobs, OutcomeCounts
 from inturn.worker.maintenance import Maintenance, MaintenanceThread
 from inturn.worker.options import WorkerOptions
 from inturn.worker.pool import ChildSpec, ProcessorError, ProcessPool
+from inturn.worker.routing import processor_spec, require_one_sandbox
 from inturn.worker.scratch import ScratchDir
 from inturn.worker.store_errors import Backoff, log_store_error
 from inturn.worker.waiter import Waiter
@@ -62,14 +63,18 @@ class Worker:
         options: WorkerOptions | None = None,
     ) -> None:
         self._options = options = options or WorkerOptions()
-        path = current_processor_name(processor if isinstance(processor, str) else processor_path(processor))
+        own = current_processor_name(processor if isinstance(processor, str) else processor_path(processor))
+        path = processor_spec(options.queues, own)
+        if options.box is None:
+            require_one_sandbox(path)
         limits = options.box or (confinement.SandboxLimits() if path == DEFAULT_PROCESSOR else None)
         self.name = options.name or f"{socket.gethostname()[:200]}-{os.getpid()}-{secrets.token_hex(3)}"
         self._queue = queue
         self._scratch_dir = ScratchDir()
         spec = ChildSpec(path, options.slots, limits, options.bounds, protected_paths(queue, blobs))
         self._pool = ProcessPool(spec, self._scratch_dir)
-        self._inflight = InflightJobs(queue, self.name, options.lease)
+        self._queues = tuple(options.queues)
+        self._inflight = InflightJobs(queue, self.name, options.lease, self._queues)
         self._dispatcher = Dispatcher(
             self._pool, self._inflight, ContentIO(blobs, fetcher, self._scratch_dir), options, self._run_in_thread
         )
@@ -137,6 +142,7 @@ class Worker:
             {job.claim.document.id: job.progress for job in running if job.progress is not None},
             {job.claim.document.id: round((now - (job.begun_at or now)) * SECOND) for job in running},
             __version__,
+            self._queues,
         )
 
     # -- the loop ---------------------------------------------------------------------------------------------------
@@ -154,11 +160,13 @@ class Worker:
             if thread is not None:
                 thread.start()
         slots, processor = self._options.slots, self._pool.spec.processor
+        served = "" if self._queues == (DEFAULT_QUEUE,) else f", queues {', '.join(self._queues)}"
         _log_info(
-            f"worker {self.name} is ready: {slots} {'slot' if slots == 1 else 'slots'}, processor {processor}",
+            f"worker {self.name} is ready: {slots} {'slot' if slots == 1 else 'slots'}, processor {processor}{served}",
             worker=self.name,
             slots=slots,
             processor=processor,
+            queues=self._queues,
         )
 
     def _shut_down(self) -> None:
@@ -239,11 +247,16 @@ class Worker:
             self._stop_requests = max(self._stop_requests, 2)
 
     def _pause_queue(self, error: str) -> None:
-        """Pause the queue for all workers, with the last error as the reason."""
+        """Pause the queues that it serves for all workers, with the last error as the reason."""
         reason = "the last documents of several customers all failed, one after another"
         last_error = clean_error(error).partition("\n")[0][:200]
+        operator = Operator("inturn", f"{reason}; the last one: {last_error}")
         try:
-            self._queue.pause(Operator("inturn", f"{reason}; the last one: {last_error}"))
+            if self._queues == (DEFAULT_QUEUE,):
+                self._queue.pause(operator)
+            else:
+                for name in self._queues:
+                    self._queue.pause(operator, queue=name)
         except Exception as store_error:  # noqa: BLE001 - no error of the store ends a worker
             log_store_error("the queue should be paused, but the store refused", store_error)
         else:
