@@ -374,7 +374,9 @@ def test_requests_of_sessions_that_are_gone_cost_nothing(stores: list[PostgresSt
     stores[0].apply_lane_log()
     for pid, age in ((-1, 61), (-2, 3_600), (-3, 30)):
         ask(turn, 5, pid, age)
-    lanes = stores[0]._database.run_claim(lambda queries: queries.fetch_all("first_lanes", limit=2, more=1))
+    lanes = stores[0]._database.run_claim(
+        lambda queries: queries.fetch_all("first_lanes", limit=2, more=1, queue="default")
+    )
     assert len(lanes) == 2 + 5 + 1
     stores[0].sweep()
     assert turn.pids() == [-3]

@@ -193,8 +193,8 @@ SAVE = {
     "claimed": row_array([(1, 1, 1, 1, 1, 2, "worker", None)]),
     "lanes": "{}",
     "old_lanes": row_array([(1, 1, 1, "(0,1)")]),
-    "work": row_array([(1, 1, 1)]),
-    "old_work": row_array([(1, 1)]),
+    "work": row_array([(1, 0, 1, 1)]),
+    "old_work": row_array([(1, 0, 1)]),
     "events": "{}",
     "answers": row_array([(1, "{1}", 1)]),
     "version": 1, "ordered": "fair", "scheduler_state": "", "deadlines": "", "last_fence": 1, "reserved": 1,
@@ -211,9 +211,9 @@ TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
 @pytest.mark.parametrize(
     ("query", "index", "values"),
     [
-        ("first_lanes", "lane_sort", {"limit": 1, "more": 1}),
-        ("first_lanes", "document_lane", {"limit": 1, "more": 1}),
-        ("first_lanes", "requeued_pkey", {"limit": 1, "more": 1}),
+        ("first_lanes", "lane_sort", {"limit": 1, "more": 1, "queue": "default"}),
+        ("first_lanes", "document_lane", {"limit": 1, "more": 1, "queue": "default"}),
+        ("first_lanes", "requeued_pkey", {"limit": 1, "more": 1, "queue": "default"}),
         ("lowest_lanes", "lane_sort", OLDEST),
         ("oldest_lanes", "lane_age", OLDEST),
         ("oldest_rested_lanes", "lane_age", {**OLDEST, "rested_since": 1, "now": 2}),

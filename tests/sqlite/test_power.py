@@ -150,7 +150,7 @@ def test_a_power_cut_leaves_the_last_call_or_the_one_under_way(
     clock, held = ManualClock(HOUR), list[Claim]()
     store = SqliteStore(tmp_path / "queue.db", clock, vfs=disk.NAME)
     states = [everything(store)]
-    disk.odds = 0.05
+    disk.odds = 0.06
     for _ in range(STEPS):
         clock.advance(seconds(1))
         step(store, disk.chance, held)
