@@ -199,6 +199,9 @@ _ERROR_MAP: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str
     (
         (redis.ConnectionError, redis.TimeoutError, OSError),
         StoreError,
-        "cannot be reached or broke off; the last check may have been counted, repeat it with its key",
+        (
+            "cannot be reached or broke off: check host and port, and that Redis runs; "
+            "a check that was sent may have been counted"
+        ),
     ),
 )

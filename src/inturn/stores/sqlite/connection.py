@@ -122,7 +122,7 @@ _ERROR_MAP: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str
     (
         (apsw.CorruptError, apsw.NotADBError),
         StoreCorruptError,
-        "{path} is damaged or no Inturn database ({exc}); restore a backup",
+        "{path} is damaged or no Inturn database ({exc}); check the path, and if it is right, restore a backup",
     ),
 )
 
