@@ -118,3 +118,10 @@ def test_doctor_says_that_the_blobs_are_a_file(inturn_here: Inturn, tmp_path: Pa
     done = inturn_here("doctor", "--blobs", "a.txt")
     assert done.returncode == 1
     assert "something on the path is a file" in done.stdout + done.stderr
+
+
+def test_a_question_without_a_terminal_counts_in_words(inturn_here: Inturn) -> None:
+    for name in ("a", "b"):
+        assert inturn_here("submit", "--customer", name, "--name", "n").returncode == 0
+    assert "before it changes 1 document, and" in inturn_here("cancel", "--customer", "a").stderr
+    assert "before it changes 2 documents, and" in inturn_here("cancel", "--state", "waiting").stderr
