@@ -117,7 +117,10 @@ def test_doctor_says_that_the_blobs_are_a_file(inturn_here: Inturn, tmp_path: Pa
     assert inturn_here("submit", "--customer", "acme", "a.txt").returncode == 0
     done = inturn_here("doctor", "--blobs", "a.txt")
     assert done.returncode == 1
-    assert "something on the path is a file" in done.stdout + done.stderr
+    assert "Blobs: cannot use the blob folder" in done.stdout
+    assert "something on the path is a file" in done.stdout
+    assert "name it with --blobs" in done.stdout
+    assert "Workers: " in done.stdout  # the rest is checked too
 
 
 def test_a_question_without_a_terminal_counts_in_words(inturn_here: Inturn) -> None:
