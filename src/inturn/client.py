@@ -72,6 +72,8 @@ class Client:
     """A connection pool to one server. Interrupted calls are repeated where that is safe."""
 
     def __init__(self, url: str = "http://127.0.0.1:8000", api_key: str | None = None, *, timeout: float = 60) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise errors.InvalidInputError(f"a server's address begins with http:// or https://, not {url!r}")
         headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._http = httpx2.Client(base_url=url, headers=headers, timeout=timeout)
 
@@ -99,7 +101,11 @@ class Client:
         fields = {"customer": customer, "batch": batch, "group": group}
         fields["metadata"] = None if metadata is None else json.dumps(metadata)
         data = {name: value for name, value in fields.items() if value is not None}
+        if isinstance(files, str | Path):
+            raise errors.InvalidInputError(f"files must be a list of paths; one alone is given as [{str(files)!r}]")
         paths = [Path(file) for file in files]
+        if not paths:
+            raise errors.InvalidInputError("nothing to submit: files is empty")
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
 
         def send() -> httpx2.Response:

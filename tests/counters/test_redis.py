@@ -249,6 +249,8 @@ def test_errors_say_what_to_do_and_no_password(server: RedisServer) -> None:
         with pytest.raises(StoreError) as refused:
             counters.check("acme")
         assert "secret" not in str(refused.value)
+    with open_counters("redis://127.0.0.1:1") as counters, pytest.raises(StoreError, match="check host and port"):
+        counters.counter("acme")
 
 
 def test_a_policy_reaches_other_processes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,3 +117,16 @@ def test_client_reads_the_history_of_its_customer(client: Client, tmp_path: Path
     assert sum(n or 0 for n in answer["total"]["submitted"]) == 3
     with pytest.raises(InvalidInputError, match="whole queue"):
         client.history(by="level")
+
+
+def test_files_given_in_another_way_are_refused_before_anything_is_sent() -> None:
+    with inturn.Client("http://127.0.0.1:1") as client:
+        with pytest.raises(InvalidInputError, match=r"given as \['letter.txt'\]"):
+            client.submit("letter.txt", customer="acme")
+        with pytest.raises(InvalidInputError, match="files is empty"):
+            client.submit([], customer="acme")
+
+
+def test_an_address_without_a_scheme_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="begins with http"):
+        inturn.Client("127.0.0.1:8000")

@@ -94,6 +94,12 @@ def test_invalid_submission_is_refused_and_leaves_no_blob(harness: Harness, acme
     assert harness.stored_blobs() == set()
 
 
+def test_what_is_no_json_is_told_without_a_field(acme: TestClient) -> None:
+    answer = acme.post("/v1/documents", content=b"{bad", headers={"Content-Type": "application/json"})
+    assert code(answer, 422) == "invalid_input"
+    assert answer.json()["detail"].startswith("Invalid JSON: ")
+
+
 def test_operator_names_the_customer_and_sets_delay_start_by_and_cost(harness: Harness, anna: TestClient) -> None:
     assert code(anna.post("/v1/documents", json={"documents": [{"name": "a"}]}), 422) == "invalid_input"
     (delayed,) = submit(anna, customer="acme", delay=60_000_000, cost=2.5, start_by=2**60)

@@ -101,7 +101,7 @@ UNUSABLE = [
     (a_folder, StoreError, "store_error", "is a folder; give the path of a file"),
     (in_a_missing_folder, StoreReadOnlyError, "store_read_only", "check that its folder exists"),
     (random_bytes, StoreCorruptError, "store_corrupt", "restore a backup"),
-    (a_letter, StoreCorruptError, "store_corrupt", "restore a backup"),
+    (a_letter, StoreCorruptError, "store_corrupt", "check the path, and if it is right, restore a backup"),
     (half_a_store, StoreCorruptError, "store_corrupt", "restore a backup"),
     (a_store_without_its_last_pages, StoreCorruptError, "store_corrupt", "restore a backup"),
     (foreign_file, StoreCorruptError, "store_corrupt", "none of Inturn's; give another path"),

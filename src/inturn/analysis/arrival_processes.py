@@ -19,12 +19,12 @@ class ArrivalProcess(Protocol):
     kind: ClassVar[str]
 
     def draw(self, random: Random, customers: int, capacity: float) -> Iterator[tuple[float, int]]:
-        """Second and customer of each document; `capacity` is what all workers can do of them in a second."""
+        """Yield second and customer of each document; `capacity` is what all workers can process in a second."""
         ...
 
     @classmethod
     def from_toml(cls, where: str, table: Mapping[str, Any]) -> Self:
-        """The arrivals from a TOML table."""
+        """Read the arrivals from a TOML table."""
         ...
 
 
@@ -42,7 +42,7 @@ class _TomlReader:
 
 @dataclass(frozen=True, slots=True)
 class Burst(_TomlReader):
-    """Each customer submits so many at once, once or every so many seconds, the first within `spread` of `at`."""
+    """Each customer submits a batch at once, once or at an interval. The first batch comes within `spread` of `at`."""
 
     kind: ClassVar[str] = "burst"
     documents: float = 1
@@ -52,7 +52,7 @@ class Burst(_TomlReader):
     spread: float = 0
 
     def draw(self, random: Random, customers: int, capacity: float) -> Iterator[tuple[float, int]]:
-        """Second and customer of each document."""
+        """Yield second and customer of each document."""
         del capacity
         for customer in range(customers):
             at = self.at + random.random() * self.spread
@@ -66,7 +66,7 @@ class Burst(_TomlReader):
 
 @dataclass(frozen=True, slots=True)
 class Poisson(_TomlReader):
-    """Each customer submits `rate` documents a second on average; or all together make this `load` of the workers."""
+    """A Poisson process: `rate` documents a second for each customer, or a `load` of the workers for all together."""
 
     kind: ClassVar[str] = "poisson"
     rate: float = 0
@@ -75,7 +75,7 @@ class Poisson(_TomlReader):
     until: float = 3600
 
     def draw(self, random: Random, customers: int, capacity: float) -> Iterator[tuple[float, int]]:
-        """Second and customer of each document."""
+        """Yield second and customer of each document."""
         rate = self.rate or self.load * capacity / customers
         for customer in range(customers):
             yield from ((at, customer) for at in _poisson_times(random, rate, self.at, self.until))
@@ -93,7 +93,7 @@ class Newcomers(_TomlReader):
     documents: float = 1
 
     def draw(self, random: Random, customers: int, capacity: float) -> Iterator[tuple[float, int]]:
-        """Second and customer of each document."""
+        """Yield second and customer of each document."""
         del customers
         rate = (self.rate or self.load * capacity) / self.documents
         for number, at in enumerate(_poisson_times(random, rate, self.at, self.until), start=1):
@@ -113,7 +113,7 @@ class Daily(_TomlReader):
     batch: float = 5
 
     def draw(self, random: Random, customers: int, capacity: float) -> Iterator[tuple[float, int]]:
-        """Second and customer of each document: batches of a random size, more of them around noon."""
+        """Yield second and customer of each document: batches of a random size, more of them around noon."""
         sizes = [random.paretovariate(self.shape) for _ in range(customers)]
         whole = sum(sizes)
         for customer, size in enumerate(sizes):

@@ -74,7 +74,7 @@ def read_csv(
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path} is not UTF-8: save it as CSV in UTF-8 ({error})") from error
     except OSError as error:
-        raise InvalidInputError(f"cannot read {path}: {error}") from error
+        raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from error
     except csv.Error as error:
         raise InvalidInputError(f"{path} is no CSV: {error}") from error
     before = sum(recorded_document.at < since for recorded_document in came)

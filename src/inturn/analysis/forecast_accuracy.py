@@ -1,7 +1,7 @@
-"""How good the expected starts were: what `inturn why` would have said of a document right after it came.
+"""Measure how good the expected starts were: the forecasts of `inturn why` right after each document came.
 
-A store keeps no estimates. But the queue's own lines at that moment can be had again by playing the past as it was; the
-pace is taken from when documents really ended, and the answer is compared with when the document really started.
+A store keeps no forecasts. A replay of the unchanged history rebuilds the lanes of each moment. The speed comes from
+the recorded starts and ends. Each forecast is compared with the recorded start.
 """
 
 from array import array
@@ -25,12 +25,12 @@ from inturn.queue_reader import QueueReader
 
 SAMPLE_SIZE: Final = 300
 MIN_WAIT: Final = SECOND
-"""Documents with shorter waits start before they can ask."""
+"""Documents with shorter waits are not sampled: they start before anyone can ask for a forecast."""
 RECENT_WINDOW: Final = 60 * SECOND
 
 
 class ForecastAccuracy(NamedTuple):
-    """Expected starts of a sample of the documents that had to wait, made again and compared with the real ones."""
+    """Counts and errors of the forecasts for a sample of the documents that had to wait."""
 
     asked: int
     unknown: int
@@ -42,7 +42,7 @@ class ForecastAccuracy(NamedTuple):
     median_error: float | None
     """Seconds outside the span; most of the time 0 if estimates are good."""
     median_width: float | None
-    """Seconds from the span's beginning to its end: a wide one is easily right."""
+    """Seconds from the span's beginning to its end. It stands beside the error, since a wide span is easily right."""
 
 
 def measure_accuracy(
@@ -77,7 +77,7 @@ def measure_accuracy(
 
 
 class HistoryView:
-    """What could be known of a history at any of its moments."""
+    """Answer questions about a history with what was known at a given moment."""
 
     def __init__(self, history: History) -> None:
         self._arrivals = history.arrivals
@@ -92,7 +92,7 @@ class HistoryView:
         self._ends = array("q", sorted(item for item in history.finished if item is not None))
 
     def speed(self, now: int) -> Speed | None:
-        """How fast documents were started, or finished if too few were started while others waited."""
+        """Measure the speed of starts, or of finishes if too few documents started while others waited."""
         if (speed := self._starts.speed(now)) is not None:
             return speed
         for over in (RECENT_WINDOW, THROUGHPUT_WINDOW):
@@ -119,7 +119,7 @@ class HistoryView:
         )
 
     def recent_arrivals(self, now: int) -> RecentArrivals:
-        """Who brought how many."""
+        """Count the documents that each customer submitted lately."""
         since = max(now - THROUGHPUT_WINDOW, min(self._recorded_since, now))
         lately = slice(bisect_left(self._arrived_at, since), bisect_left(self._arrived_at, now))
         return RecentArrivals(Counter(arrival.customer for arrival in self._arrivals[lately]), max(SECOND, now - since))

@@ -1,4 +1,4 @@
-"""Read from a queue what came in and how long it took."""
+"""Read the history of a queue: its documents, when they came, and how long each took."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,11 +23,11 @@ PAGE_SIZE: Final = 1_000
 COMPLETED_STATES: Final = frozenset({DocumentState.DONE, DocumentState.FAILED})
 MAX_CLOCK_SKEW: Final = 600 * SECOND
 RETRIED_ATTEMPT_ENDS: Final = frozenset({EventKind.DELAYED, EventKind.LEASE_LOST})
-"""How attempts end that count and are followed by another."""
+"""Ends of attempts that count and that another attempt follows."""
 MAX_ATTEMPT_LOOKUPS: Final = 20_000
-"""Documents, the newest, whose attempts are asked for; of older ones each attempt counts as long as the last."""
+"""Newest documents whose attempts are read. In older ones every attempt is taken to last as long as the last."""
 MAX_AUDIT_EVENTS: Final = 10_000
-"""Events by hand that are looked through for pauses and retries."""
+"""Newest audit events that are searched for pauses and retries."""
 
 
 def read_history(
@@ -39,10 +39,10 @@ def read_history(
     max_documents: int = MAX_HISTORY_DOCUMENTS,
     progress: ProgressCallback | None = None,
 ) -> History:
-    """Up to `most` documents that were submitted in that time, the newest of them; those never started left out.
+    """Read the newest `max_documents` that were submitted in a range of time, without those that never started.
 
-    One that runs or waits still counts as long as the others took on average. `delay` counts as a later arrival. What
-    came up to `warmup` microseconds before is read too, but only to be in the way of the others.
+    Documents that still run or wait get the mean processing time of the others. A `delay` counts as a later arrival.
+    Documents of up to `warmup` microseconds before `since` are read too: they fill the queue, but are not measured.
     """
     recorded_documents: list[RecordedDocument] = []
     # Names and kinds that come again are stored once: there may be a million documents.
@@ -67,7 +67,7 @@ def read_history(
             ]
         if progress is not None and len(recorded_documents) % (10 * PAGE_SIZE) == 0:
             progress(len(recorded_documents), 0)
-    recorded_documents.reverse()  # of one instant, first come first
+    recorded_documents.reverse()  # pages are newest first; documents of one instant keep their order of arrival
     settings = dict(_customer_settings(queue))
     versions = tuple((policy.at, policy.policy) for policy in reversed(queue.policies()))
     max_share = _lowest_share(versions, min((record.at for record in recorded_documents), default=0))
@@ -88,7 +88,7 @@ def _lowest_share(versions: Sequence[tuple[int, Policy]], since: int) -> float:
 def _submitted_documents(
     queue: QueueReader, retried: Mapping[str, Sequence[int]], since: int, until: int | None
 ) -> Iterator[tuple[Document, int]]:
-    """With the time from which on each could start: a retry by hand is a new check, so it came then."""
+    """Yield documents with the time from which each could start. A retry by hand is a new check, so its time counts."""
     after = None if until is None else _cursor_after(queue, retried, until)
     while True:
         page = queue.documents(DocumentFilter(), limit=PAGE_SIZE, after=after)
@@ -118,9 +118,9 @@ def _manual_retries(queue: QueueReader) -> dict[str, list[int]]:
 
 
 def _cursor_after(queue: QueueReader, retried: Mapping[str, Sequence[int]], until: int) -> str | None:
-    """A cursor behind which everything that came before then is listed, and not much else; found by halving.
+    """Find by bisection a cursor that precedes all documents that came before `until`, and few others.
 
-    Machines whose clocks differ by less than `MAX_CLOCK_SKEW` list documents in their order as far as this needs it.
+    The bisection is right if the clocks of the machines that submit differ by less than `MAX_CLOCK_SKEW`.
     """
     newest = queue.documents(DocumentFilter(), limit=1).items
     low, high = 0, newest[0].seq + 1 if newest else 0
@@ -133,14 +133,14 @@ def _cursor_after(queue: QueueReader, retried: Mapping[str, Sequence[int]], unti
 
 
 class _AttemptReader:
-    """Asks for the attempts before the last, of so many documents: each costs the store a question."""
+    """Read the attempts before the last, one query a document, of at most `MAX_ATTEMPT_LOOKUPS` documents."""
 
     def __init__(self, queue: QueueReader) -> None:
         self._queue = queue
         self._lookups_left = MAX_ATTEMPT_LOOKUPS
 
     def failed_attempts(self, document: Document, since: int) -> tuple[tuple[int, int], ...]:
-        """When those that count began and ended, since it came or was retried by hand."""
+        """Return begin and end of each failed attempt that counts since a time."""
         failures = document.attempt - 1
         if failures < 1 or not self._lookups_left:
             return ()
@@ -155,7 +155,7 @@ class _AttemptReader:
     def runs_before_retries(
         self, document: Document, retried: Sequence[int]
     ) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
-        """When it could start before each retry by hand, and the attempts until then, which took workers' time."""
+        """Yield for each retry by hand when the document could start before it, and its attempts until then."""
         if not self._lookups_left:
             return
         self._lookups_left -= 1
@@ -171,7 +171,7 @@ class _AttemptReader:
 
 
 def _record_before_retry(last: RecordedDocument, at: int, attempts: tuple[tuple[int, int], ...]) -> RecordedDocument:
-    """What a document was before a retry by hand; the level that it had then is not kept."""
+    """Build the record of a document before a retry by hand. Its level of that time is not stored."""
     *earlier, (began, ended) = attempts
     return last._replace(
         at=at,
@@ -185,7 +185,7 @@ def _record_before_retry(last: RecordedDocument, at: int, attempts: tuple[tuple[
 
 
 def _work_span(attempt: Attempt) -> tuple[int, int]:
-    """From when to when, as far as that is known."""
+    """Return begin and end of the work, or of the claim if the work was not measured."""
     if attempt.began_at is None or attempt.worked is None:
         return attempt.started_at, attempt.ended_at
     return attempt.began_at, attempt.began_at + attempt.worked
@@ -214,7 +214,7 @@ def _record_of(
 
 
 def cost_basis_of(spec: NewDocument, costs: CostPolicy) -> tuple[float, int | None]:
-    """Return what the queue minds of a document: the cost it was given, or the pages it is charged for."""
+    """Return the cost that a document was given, or else the pages that it is charged for."""
     pages, size = spec.pages, spec.size
     if pages is None and spec.cost not in {DEFAULT_COST, costs.cost(None, size)}:
         return spec.cost, None
@@ -223,7 +223,7 @@ def cost_basis_of(spec: NewDocument, costs: CostPolicy) -> tuple[float, int | No
 
 
 def _customer_settings(queue: QueueReader) -> Iterator[tuple[str, CustomerSettings]]:
-    """A customer that is paused now was not when its documents were processed."""
+    """Yield settings other than the defaults, without pauses: these did not hold when documents were processed."""
     after = None
     while True:
         page = queue.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
@@ -237,7 +237,7 @@ def _customer_settings(queue: QueueReader) -> Iterator[tuple[str, CustomerSettin
 
 
 def _throttled_customers(queue: QueueReader, settings: Mapping[str, CustomerSettings]) -> frozenset[str]:
-    """Customers whose documents may wait while workers are idle: capped, limited, or paused at some time."""
+    """Return customers whose documents may wait while workers are idle: capped, limited, or paused at some time."""
     paused: Iterable[str | None] = (
         event.customer
         for event in queue.audit(limit=MAX_AUDIT_EVENTS)

@@ -190,8 +190,10 @@ def load_scenario(name: str) -> Scenario:
     if name.endswith(".toml"):
         try:
             text = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"cannot read scenario {name}: {error}") from error
+        except OSError as error:
+            raise InvalidInputError(f"cannot read scenario {name}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise InvalidInputError(f"scenario {name} is not UTF-8: {error}") from error
         return parse_scenario(Path(name).stem, text)
     known = built_in_scenarios()
     if name not in known:

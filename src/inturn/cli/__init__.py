@@ -152,8 +152,14 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # terminals without UTF-8 get a placeholder
+    as_json = "--json" in sys.argv
     try:
-        app(prog_name="inturn")
+        sys.exit(app(prog_name="inturn", standalone_mode=not as_json))
+    except typer.TyperException as error:  # only with --json: else typer prints it, with the usage
+        _print_error(InvalidInputError.code, error.format_message())
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(1)
     except InturnError as error:
         _print_error(error.code, str(error))
         sys.exit(2 if isinstance(error, InvalidInputError) else 1)
@@ -163,6 +169,13 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("INTURN_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.filename is not None:
+            _print_error(
+                "file",
+                f"{os.fsdecode(error.filename)} cannot be read or written: {error.strerror};"
+                " check the path, and the rights of the file and its folder",
+            )
+            sys.exit(1)
         _print_error(
             "unexpected",
             f"{type(error).__name__}: {error}; please report this with the traceback that INTURN_DEBUG=1 shows",

@@ -177,8 +177,9 @@ class _BulkJob:
         if self._yes or not needs_confirmation:
             return True
         if not sys.stdin.isatty():
+            documents = "1 document" if n == 1 else f"{n} documents"
             raise InvalidInputError(
-                f"{action.verb} asks before it changes {n} documents, and there is no terminal to ask on;"
+                f"{action.verb} asks before it changes {documents}, and there is no terminal to ask on;"
                 f" give --yes to do it, or --dry-run to see how many"
             )
         if not confirm(session, session.texts.text(action.confirm_text, n=n)):

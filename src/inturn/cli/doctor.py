@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from inturn.blobs import local_folder
+from inturn.blobs import Blobs, local_folder
 from inturn.cli.durations import DAY
 from inturn.cli.host_checks import kreuzberg_version, ocr_languages, sandbox_layers
 from inturn.cli.missing_files import MissingFiles, describe_missing, find_missing
@@ -92,7 +92,7 @@ def _health(session: Session, wide: list[PermissiveFile]) -> Health:
         kreuzberg_version(),
         ocr_languages(),
         blobs,
-        find_missing(session.queue, session.blobs(), is_configured=session.settings.blobs is not None),
+        find_missing(session.queue, _open_blobs(session), is_configured=session.settings.blobs is not None),
         count_live_workers(session),
         session.insights.measured_costs(),
         session.queue.policy().policy.turns,
@@ -122,6 +122,14 @@ def _check_blobs(session: Session) -> BlobsHealth:
     except InturnError as error:
         return BlobsHealth(url, is_there=True, error=str(error))
     return BlobsHealth(url, is_there=True, error=None)
+
+
+def _open_blobs(session: Session) -> Blobs | None:
+    """Open the blob store; None if that fails, which `_check_blobs` reports."""
+    try:
+        return session.blobs()
+    except InturnError:
+        return None
 
 
 def _record(health: Health) -> dict[str, Any]:

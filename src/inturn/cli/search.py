@@ -9,6 +9,7 @@ from inturn.cli.json_output import document_record
 from inturn.cli.lists import LimitOption, print_documents
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
+from inturn.errors import InvalidInputError
 
 
 def search(
@@ -19,6 +20,8 @@ def search(
     limit: LimitOption = 10,
 ) -> None:
     """Search documents, customers, batches and errors."""
+    if not text.strip():
+        raise InvalidInputError("there is nothing to search for: give a word, an id or key:value of metadata")
     result = session.queue.search(text, limit=limit, customer=customer)
     if session.as_json:
         session.emit(

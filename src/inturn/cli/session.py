@@ -19,7 +19,7 @@ from inturn import config
 from inturn.blobs import Blobs, open_blobs
 from inturn.cli.durations import convert_to_unit
 from inturn.cli.output import printable, stdout_console
-from inturn.errors import InvalidInputError, StoreNotFoundError
+from inturn.errors import InvalidInputError, StoreNotFoundError, StoreReadOnlyError
 from inturn.i18n import Texts, choose
 from inturn.insights import Insights
 from inturn.model import clean_text
@@ -151,7 +151,12 @@ class Session:
 
     def require_queue(self) -> None:
         """Raise if the address has no queue; a file that this command may create is created later."""
-        if not (self._may_create and is_missing_file(self.settings.store)):
+        url = self.settings.store
+        path = config.store_file(url)
+        if self._may_create and path is not None and is_missing_file(url):
+            if not path.parent.is_dir():  # else blobs beside the queue would make a mistyped folder
+                raise StoreReadOnlyError(f"there is no folder {path.parent} for the queue; make it, or correct --store")
+        else:
             _ = self.queue
 
     def blobs(self, *, may_create: bool = False) -> Blobs | None:
@@ -223,7 +228,7 @@ def is_missing_file(url: str) -> bool:
 def is_missing_folder(url: str) -> bool:
     """Check for a blob folder that does not exist."""
     path = unquote(url.removeprefix("file://")) if url.startswith("file://") else url
-    return "://" not in path and not Path(path).is_dir()
+    return "://" not in path and not Path(path).exists()
 
 
 def redact_password(url: str) -> str:

@@ -64,6 +64,10 @@ def submit(  # noqa: PLR0913 - one option for each property
     for problem in collector.problems:
         submitter.skip_or_raise(problem)
     if not sources:
+        if documents:
+            raise InvalidInputError(
+                f"nothing to submit: {', '.join(map(repr, documents))} has no files (hidden ones are left out)"
+            )
         raise InvalidInputError("nothing to submit: name files, folders or addresses, or give a --name alone")
     session.require_queue()
     new_documents = submitter.store_documents(sources, common)

@@ -201,7 +201,7 @@ def _handle_validation_error(_: Request, exc: Exception) -> JSONResponse:
 
 def describe_validation_errors(details: Any) -> str:
     """Describe validation errors by field, without values: these may be a document's text."""
-    parts = [f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}" for detail in details]
+    parts = [": ".join(filter(None, (".".join(map(str, detail["loc"])), detail["msg"]))) for detail in details]
     return "; ".join(parts[:5])
 
 

@@ -64,7 +64,8 @@ def require_live_api_key(app_state: AppState) -> None:
     if app_state.settings.needs_keys and not app_state.key_cache.has_live_key():
         raise InvalidInputError(
             f"{app_state.settings.host} can be reached by others, or --auth keys was given, and there is no API key: "
-            "create one with `inturn keys create --operator --name NAME`, or listen on 127.0.0.1 with --auth auto"
+            "create one with `inturn keys create --operator --name NAME` (and the same --store), "
+            "or listen on 127.0.0.1 with --auth auto"
         )
 
 

@@ -1,4 +1,4 @@
-"""Compute the delay before a retry: exponential backoff with jitter."""
+"""Compute the delay before a retry: exponential backoff with jitter. `Queue(retries=…)` takes another policy."""
 
 from dataclasses import dataclass
 from typing import Final

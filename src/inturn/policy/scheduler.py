@@ -21,6 +21,10 @@ level is the virtual time of the lane last taken as its lowest.
 `Scheduler` works on the lanes it is given. The memory store gives it all lanes. SQL stores load those that one
 claim can reach: for k documents, the k lowest open lanes and the k longest waiting heads of each
 level. The order is the same.
+
+The order inside a level stands in four places that must agree: the heap entries of `Scheduler.schedule`; for SQL stores
+`TableLane.sort_key` and the query `order_lanes`, which applies a new policy; and `inturn.policy.position`, which
+predicts it. The order inside one lane is that of `inturn.policy.groups`.
 """
 
 from dataclasses import dataclass, field

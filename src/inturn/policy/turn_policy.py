@@ -1,4 +1,4 @@
-"""The settings of the order: fair or classic, what a lane is charged, the overdue slot, shares of the slots."""
+"""Define the scheduling settings: fair or classic order, the charge of lanes, the overdue slot, shares of slots."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,7 +33,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnPolicy:
-    """The order, when a document becomes overdue (microseconds), how often the overdue slot comes, and shares."""
+    """The order inside a level, the overdue slot, the charge, and the limit of shares. Times are microseconds."""
 
     order: Order = Order.FAIR
     overdue_after: int = 900 * SECOND

@@ -1,4 +1,4 @@
-"""Axes: where a value is drawn, and which values are written beside it."""
+"""Compute the axes of charts: positions of values, and ticks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 from inturn.i18n import Texts
 
 DURATION_TICKS: Final = (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)
-"""Seconds that people think in."""
+"""Seconds: 1 s, 10 s, 1 min, 10 min, 1 h, 6 h, a day, a week."""
 
 
 class Scale(NamedTuple):
-    """From 0 to 1 for every value from 0 to the end of an axis."""
+    """An axis. `position` maps values from 0 to its end to 0 to 1."""
 
     position: Callable[[float], float]
     ticks: Sequence[float]
@@ -23,14 +23,14 @@ def format_jain(index: float | None, texts: Texts) -> str:
 
 
 def linear_scale(highest: float) -> Scale:
-    """The same way for every step, up to the next round number."""
+    """Return a linear scale that ends at the next round number."""
     step = _tick_step(highest)
     end = max(step, math.ceil(highest / step) * step)
     return Scale(lambda value: value / end, [round(number * step, 9) for number in range(round(end / step) + 1)])
 
 
 def log_duration_scale(longest: float) -> Scale:
-    """For waits, which may be a thousand times as long for one as for another: each tenfold the same way, from 0 on."""
+    """Return a logarithmic scale that begins at 0, for waits that differ a thousandfold."""
     least = 0.1 if longest < 60 else 1.0
     end = next(
         (duration_tick for duration_tick in DURATION_TICKS if duration_tick >= longest and duration_tick > least),
@@ -44,7 +44,7 @@ def log_duration_scale(longest: float) -> Scale:
 
 
 def format_duration(value: float, texts: Texts) -> str:
-    """A wait in seconds, short enough for an axis or a cell; s, min and h are the same in all our languages."""
+    """Format seconds for an axis or a cell. The units s, min and h are the same in all languages."""
     if value < 10:
         return f"{texts.number(round(value, 2))} s"
     if value < 120:
@@ -55,13 +55,13 @@ def format_duration(value: float, texts: Texts) -> str:
 
 
 def format_change(value: float, texts: Texts) -> str:
-    """A change of a wait."""
+    """Format the change of a wait, with its sign."""
     sign = "+" if value > 0 else "\u2212" if value < 0 else ""
     return f"{sign}{format_duration(abs(value), texts)}"
 
 
 def _tick_step(value: float) -> float:
-    """1, 2 or 5 times a power of ten: two to six of them reach the value."""
+    """Return the step of ticks, 1, 2 or 5 times a power of ten, so that two to six steps reach the value."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))

@@ -3,7 +3,7 @@
 import { configureSession, get, send } from "./api.js";
 
 /**
- * Who is signed in: `acts` may submit, cancel and retry; a customer's key has a `customer` and sees nobody else.
+ * The signed-in user. With `acts` it may submit, cancel and retry. With a `customer` it sees only that customer.
  * @typedef {{ name: string, scope: Api.ApiKey["scope"], customer: string | null, acts: boolean, sees_all: boolean, csrf: string | null, key: string | null }} User
  * @typedef {{ who: User | null, build: string, languages: string[], version: string | null, needs_keys: boolean, queue: string | null }} Session
  */

@@ -1,6 +1,6 @@
--- What a transfer needs besides the rows of tables. See transfer.py.
+-- Queries of transfer.py besides copying the rows of tables: state of the queue and the scheduler, leases, events.
 
--- name: lose_patience
+-- name: limit_lock_wait
 SET LOCAL lock_timeout = '20s';
 
 -- name: tables
@@ -11,7 +11,7 @@ SELECT attname::text FROM pg_index
 JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
 WHERE indrelid = %(table)s::regclass AND indisprimary ORDER BY array_position(indkey::int2[], attnum);
 
--- name: leave_queue
+-- name: read_queue_state
 WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
 SELECT
     (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM document_seq),
@@ -20,21 +20,21 @@ SELECT
     queue_state.paused_by, queue_state.paused_why
 FROM queue_state, newest;
 
--- name: arrive_queue
+-- name: write_queue_state
 UPDATE queue_state SET policy = %(policy)s, paused_by = %(by)s, paused_why = %(why)s;
 
--- name: arrive_scheduler_state
+-- name: write_scheduler_state
 UPDATE scheduler_state SET
     version = version + 1, ordered = %(ordered)s, scheduler_json = %(scheduler_state)s, deadlines = %(deadlines)s, fence = %(fence)s,
     reserved = %(fence)s, folded = DEFAULT;
 
--- name: arrive_event_sequence
+-- name: write_event_sequence
 UPDATE event_sequence SET last = %(last)s, seen = DEFAULT;
 
--- name: arrive_leases
+-- name: restore_leases
 UPDATE document SET lease_check_at = due_at, lease_until = due_at, due_at = NULL WHERE state = 'running';
 
--- name: leave_events
+-- name: read_all_events
 SELECT number, at, kind, customer, documents, operator, why, detail FROM event
 UNION ALL
 SELECT

@@ -69,7 +69,7 @@ class PostgresReader(TransferReader):
     """One transaction, REPEATABLE READ if it is to be one snapshot."""
 
     SOURCES = {  # noqa: RUF012 - a ClassVar
-        "event": f"({QUERIES['leave_events'].decode()})",
+        "event": f"({QUERIES['read_all_events'].decode()})",
         "lane_log": f"(SELECT * FROM lane_log WHERE kind <> ALL ('{{{','.join(DEADLINE_KINDS)}}}'))",  # noqa: S608
     }
     EXPRESSIONS = {  # noqa: RUF012 - a ClassVar
@@ -86,7 +86,7 @@ class PostgresReader(TransferReader):
         return int(now)
 
     def queue(self) -> QueueRecord:
-        row = self._queries.fetch_one("leave_queue")
+        row = self._queries.fetch_one("read_queue_state")
         if row is None:
             raise StoreError("the queue has no row; restore a backup")
         record = QueueRecord._make(row)
@@ -167,7 +167,7 @@ class PostgresEndpoint(TransferEndpoint):
         """A transaction of the schema; with a run, one that may write to the queue that this run fills."""
         with translate_errors(self.display_url), self._connection.transaction():
             queries = schema.set_search_path(self._connection, self.address)
-            queries.execute("lose_patience")
+            queries.execute("limit_lock_wait")
             if run is not None:
                 allow_writes(queries, run, self.address.schema, self.display_url)
             yield queries
@@ -209,16 +209,16 @@ class PostgresEndpoint(TransferEndpoint):
 
     def complete(self, run: str, queue: QueueRecord) -> None:
         with self.transaction(run) as queries:
-            queries.execute("arrive_queue", policy=queue.policy, by=queue.paused_by, why=queue.paused_why)
+            queries.execute("write_queue_state", policy=queue.policy, by=queue.paused_by, why=queue.paused_why)
             queries.execute(
-                "arrive_scheduler_state",
+                "write_scheduler_state",
                 ordered=queue.ordered,
                 scheduler_state=queue.scheduler_state,
                 deadlines=UNCHECKED_DEADLINES.to_json(),
                 fence=queue.fence,
             )
-            queries.execute("arrive_event_sequence", last=queue.event)
-            queries.execute("arrive_leases")
+            queries.execute("write_event_sequence", last=queue.event)
+            queries.execute("restore_leases")
             queries.fetch_one("go_on_seq", last=queue.seq + 1)
             queries.execute("rebuild_derived_tables")
             for table, column in (("customer", "id"), ("lane_log", "number")):

@@ -1,4 +1,4 @@
-"""Where a queue in PostgreSQL is: an address as libpq knows it, and what is ours in it."""
+"""Parse the address of a queue in PostgreSQL: a libpq URI with two options of Inturn, `schema` and `pool`."""
 
 import re
 import shlex
@@ -18,30 +18,30 @@ _TIMEOUT_OPTIONS: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
-"""A peer that vanished is noticed in under 30 seconds; whatever the address itself says comes first."""
+"""Notice a vanished peer in under 30 seconds. Options of the address override these."""
 _STRAY_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 _SECRET_OPTIONS: Final = {"password", "sslpassword"}
 
 
 class PostgresUrl(NamedTuple):
-    """What libpq is given, and the rest."""
+    """A parsed address: the connection string for libpq, and the options of Inturn."""
 
     conninfo: str
     schema: str = DEFAULT_SCHEMA
     pool_size: int = DEFAULT_POOL_SIZE
     display_url: str = ""
-    """For messages: without a password."""
+    """The address without user and password, for messages."""
     command_url: str = ""
-    """The whole address again, as it may stand in a command line: without a password."""
+    """The address with the user and all options but without a password, for command lines in messages."""
 
     @property
     def migrate_command(self) -> str:
-        """The command line that makes this queue, or brings it up to date."""
+        """The command that creates or upgrades this queue."""
         return f"inturn migrate --store {shlex.quote(self.command_url)}"
 
 
 def parse_url(url: str) -> PostgresUrl:
-    """Take an address apart: `?schema=ocr` names the queue, `?pool=20` how many connections a process may open."""
+    """Parse an address: `?schema=ocr` names the queue, `?pool=20` limits the connections of a process."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
     _require_quoted(parts, given)
@@ -65,7 +65,7 @@ def parse_url(url: str) -> PostgresUrl:
 
 
 def _require_quoted(parts: SplitResult, options: list[tuple[str, str]]) -> None:
-    """Refuse a password whose letters cut the address in two: a part of it would stand in messages."""
+    """Refuse an unquoted separator in a password: a part of the password would appear in messages."""
     is_cut = "@" in parts.path or parts.fragment or any("@" in name for name, _ in options)
     if parts.netloc.count("@") > 1 or is_cut or _STRAY_PERCENT.search(parts.netloc):
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Counters in Redis: each customer's in its own hash slot, the policy beside them for all processes to read."""
+"""Store counters in Redis, one hash slot a customer, and the policy that all processes share."""
 
 import hashlib
 import json
@@ -27,11 +27,11 @@ from inturn.store import IDEMPOTENCY_KEY_RETENTION, Operator
 from inturn.stores.redis.connection import Client, ClusterClient, open_client
 
 COUNTER_RETENTION: Final = 7 * 86_400 * SECOND
-"""How long a counter is kept beyond its reset: room for clocks that go back and for intervals that are made longer."""
+"""Microseconds that a counter is kept beyond its reset, for clocks set back and reset intervals made longer."""
 POLICY_CACHE_SECONDS: Final = 5.0
 """Seconds after which a process reads the policy again."""
 MAX_LUA_INTEGER: Final = 2**53
-"""What a number in Lua holds exactly."""
+"""The largest integer that a number in Lua holds exactly."""
 POLICY_KEY: Final = "inturn:policy"
 _SCRIPT: Final = resources.files(__package__).joinpath("check.lua").read_text(encoding="utf-8")
 _SCRIPT_SHA1: Final = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
@@ -39,7 +39,7 @@ _ESCAPES: Final = str.maketrans({"%": "%25", "{": "%7B", "}": "%7D"})
 
 
 def key_prefix(customer: str) -> str:
-    """What all keys of a customer begin with: its name is what a cluster finds their slot by."""
+    """Return the prefix of a customer's keys. Its name is the hash tag, so a cluster keeps them in one slot."""
     return f"inturn:{{{customer if customer.isalnum() else customer.translate(_ESCAPES)}}}"
 
 
@@ -117,7 +117,7 @@ class RedisCounters:
         return open_client(self._url)
 
     def _start_script(self, *arguments: str | int) -> Callable[[], Any]:
-        """The script is on its way; its answer comes from calling this."""
+        """Send the script; return a function that receives its reply."""
         answer = self._client.begin("EVALSHA", _SCRIPT_SHA1, *arguments)
 
         def receive_reply() -> Any:
@@ -147,7 +147,7 @@ class RedisCounters:
 
 
 class ErrorTranslator:
-    """Around every call: each error of Redis or of the way to it becomes one of ours."""
+    """Translate errors of Redis and of the connection into store errors; a context around every call."""
 
     def __init__(self, url: str) -> None:
         self._display_url = _without_password(url)
@@ -165,7 +165,7 @@ def _checks(policy: PriorityPolicy, first: int, n: int) -> tuple[Check, ...]:
 
 
 def _without_password(url: str) -> str:
-    """For messages: without a password."""
+    """Return the address without user and password, for messages."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -199,6 +199,9 @@ _ERROR_MAP: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str
     (
         (redis.ConnectionError, redis.TimeoutError, OSError),
         StoreError,
-        "cannot be reached or broke off; the last check may have been counted, repeat it with its key",
+        (
+            "cannot be reached or broke off: check host and port, and that Redis runs; "
+            "a check that was sent may have been counted"
+        ),
     ),
 )

@@ -74,7 +74,7 @@ class TableLane(Lane):
         return lane_number(self.track, self.group) if self.group else self.track
 
     def sort_key(self, *, fair: bool) -> tuple[int, int]:
-        """The columns that sort it among the open lanes of its level."""
+        """Return the columns that sort it among the open lanes of its level, as `Scheduler.schedule` orders them."""
         return (self.turn, self.stamp) if fair else (0 if self.head is None else self.head.seq, 0)
 
     def has_prefetched(self) -> bool:

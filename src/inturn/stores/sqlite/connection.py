@@ -30,13 +30,13 @@ from inturn.stores.sqlite.write_lock import WriteLock
 
 BUSY_TIMEOUT_MS: Final = 30_000
 WAL_CHECKPOINT_PAGES: Final = 4_000
-"""16 MB of log: pages at the heads of indexes are written by every commit, and so into the database by one in many."""
+"""16 MB of log. Every commit writes the first pages of indexes; a large log copies them to the database less often."""
 MAX_WAL_BYTES: Final = 64 * 1024 * 1024
 Answer = TypeVar("Answer")
 
 
 def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
-    """Open the file with the settings that the store's promises rest on. A new one is its owner's alone."""
+    """Open the file with the settings that durability needs. A new file is readable by its owner alone."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     with translate_errors(path):
         if path.is_dir():
@@ -122,23 +122,23 @@ _ERROR_MAP: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str
     (
         (apsw.CorruptError, apsw.NotADBError),
         StoreCorruptError,
-        "{path} is damaged or no Inturn database ({exc}); restore a backup",
+        "{path} is damaged or no Inturn database ({exc}); check the path, and if it is right, restore a backup",
     ),
 )
 
 
 def write_lock_path(database: Path) -> Path:
-    """The file beside a database that its writers lock, and write to when they have committed."""
+    """Return the path of the lock file of a database. Writers hold it, and write to it after each commit."""
     return database.with_name(database.name + "-gate")
 
 
 def database_files(database: Path) -> tuple[Path, ...]:
-    """Every file that belongs to a database, whether it is there now or not."""
+    """Return the paths of all files that a database may have."""
     return (database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", "-journal", "-gate")))
 
 
 def _file_mode(database: Path) -> int:
-    """The mode of the database file, which SQLite gives to the files beside it too."""
+    """Return the mode of the database file, which the files beside it get too."""
     try:
         return database.stat().st_mode & 0o666
     except OSError:
@@ -146,7 +146,7 @@ def _file_mode(database: Path) -> int:
 
 
 class Job(Generic[Answer]):
-    """One caller's part of a commit."""
+    """The work of one caller in a group commit."""
 
     __slots__ = ("answer", "done", "error", "work")
 
@@ -158,7 +158,7 @@ class Job(Generic[Answer]):
 
 
 class Writer:
-    """Runs write transactions: each caller's work entirely or not at all, several callers' in one commit."""
+    """Run write transactions with group commit. The work of each caller is atomic."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class Writer:
         self._pending_lock = threading.Lock()
 
     def run(self, work: Callable[[], Answer]) -> Answer:
-        """Do the work in a transaction; when this returns, it is committed."""
+        """Run the work in a transaction, and commit it."""
         job = Job(work)
         self._commit([job])
         if job.error is not None:
@@ -183,7 +183,7 @@ class Writer:
         return job.answer  # type: ignore[return-value]  # done without an error: it has its answer
 
     def run_all(self, works: Sequence[Callable[[], Answer]]) -> list[Answer | InturnError]:
-        """Do several works in one commit, each as if alone: its answer, or why it was refused."""
+        """Run several works in one commit, each in a savepoint; return the answer or the error of each."""
         jobs = [Job(work) for work in works]
         self._commit(jobs)
         answers: list[Answer | InturnError] = []

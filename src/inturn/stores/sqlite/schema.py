@@ -19,7 +19,7 @@ MIGRATIONS: Final = migrations("inturn.stores.sqlite")
 
 
 def migrate(path: Path, connection: apsw.Connection, now: int) -> list[str]:
-    """Apply what is missing, under the write lock; the names of the migrations applied."""
+    """Apply the missing migrations under the write lock; return their names."""
     with translate_errors(path):
         known = read_version(path, connection)
         enable_wal(connection)
@@ -37,7 +37,7 @@ def migrate(path: Path, connection: apsw.Connection, now: int) -> list[str]:
 
 
 def sql() -> str:
-    """All migrations as one script, for people with a process of their own."""
+    """Return all migrations as one script, for those who review schema changes themselves."""
     return "\n".join(f"-- {migration.name}\n{migration.sql}" for migration in MIGRATIONS)
 
 
@@ -53,8 +53,8 @@ def _apply(path: Path, connection: apsw.Connection, now: int) -> list[str]:
 
 
 def read_version(path: Path, connection: apsw.Connection) -> int:
-    """How many migrations were applied; a file that is newer, or not ours, is refused."""
-    # Looked at first: another process may make the file meanwhile, and then its marks come with the tables.
+    """Return the number of migrations applied; refuse a newer file, or one of another program."""
+    # This is read first: another process may create the schema meanwhile, and commits tables and marks together.
     empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
     version = int(connection.pragma("user_version"))
     application = int(connection.pragma("application_id"))

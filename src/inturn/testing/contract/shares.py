@@ -12,7 +12,7 @@ from inturn.store import OutcomeKind, Work
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, StoreHarness, guarantee
 
 LONG = seconds(12)
-"""How long a long document takes: not so long that a worker's report becomes too old in a test."""
+"""Processing time of a long document. It is shorter than the time after which a worker's report is stale."""
 NO_CAP = replace(SINGLE_LEVEL_POLICY, turns=TurnPolicy(max_share=1.0))
 """Charges by time, in one level, without a limit of shares."""
 
@@ -117,7 +117,7 @@ class TestCharges:
 
     @guarantee("S54")
     def test_sweep_keeps_the_lane_of_a_document_that_runs(self, harness: StoreHarness) -> None:
-        """Though it is empty and V has passed it: otherwise the time of the document would be forgotten."""
+        """The lane is empty and V has passed it, but the time of its running document must still be charged to it."""
         harness.set_policy(NO_CAP)
         harness.submit("busy", 30)
         for _ in range(10):

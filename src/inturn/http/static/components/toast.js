@@ -46,7 +46,7 @@ export function toast(text, { kind = "info", action = null, durationMs = kind ==
 }
 
 /**
- * Throw what the server would if it is no longer as this operator left it: a colleague changed it since.
+ * Throw a version conflict, as the server does, if a value differs from the one that this operator left.
  * @param {unknown} now
  * @param {unknown} left
  */
@@ -55,7 +55,7 @@ export function requireUnchanged(now, left) {
 }
 
 /**
- * Say what was done, and offer to undo it. `undo` throws an ApiError if another operator changed it since.
+ * Show a message about an action with a button that undoes it. `undo` throws an ApiError if another operator changed it since.
  * @param {string} text
  * @param {() => Promise<unknown>} undo
  */

@@ -57,7 +57,7 @@ class CustomerList {
       sort: sortOf(view.query),
       onSort: (sort) => this.#ask({ sort: this.#toggledSort(sort) }),
       empty: emptyState(t("customers.none"), t("customers.none_hint")),
-      columns: columns((row, node) => this.#show(row, node)),
+      columns: columns((row, node) => this.#showReset(row, node)),
     });
     this.pager = new Pager((page) => this.#ask({ page: page > 1 ? page : null }, { isStep: true }));
     this.problem = el("div");
@@ -102,7 +102,7 @@ class CustomerList {
 
   /** Update the countdowns between two loads. */
   tick() {
-    for (const node of /** @type {NodeListOf<Clock>} */ (this.table.node.querySelectorAll(".customers-clock"))) this.#show(node.row, node);
+    for (const node of /** @type {NodeListOf<Clock>} */ (this.table.node.querySelectorAll(".customers-clock"))) this.#showReset(node.row, node);
     if (this.#isOver) {
       this.#isOver = false;
       this.load().catch(ignoreRequestError); // a counter was reset; the status indicator shows an offline server
@@ -129,7 +129,7 @@ class CustomerList {
    * @param {Row} row
    * @param {Clock} node
    */
-  #show(row, node) {
+  #showReset(row, node) {
     const left = row.counter === null ? null : row.counter.resets_after - (Date.now() * 1_000 + this.#skew);
     const isReset = left === null || left < 0;
     if (isReset && node.isRunning) this.#isOver = true;

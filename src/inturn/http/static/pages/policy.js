@@ -1,5 +1,5 @@
-// The policy in tabs: the settings in force with a form to change them, a try of what is typed on documents that really came, the
-// simulator, and the versions. The tab is in the address; all tabs are one page, so that what is typed and played stays.
+// The policy in tabs: active settings with a form, a preview on real documents, the simulator, and the versions.
+// The tab is in the address. All tabs are one page, so that typed values and results stay.
 
 import { get, ignoreRequestError } from "../api.js";
 import { el, fill } from "../dom.js";
