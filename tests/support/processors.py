@@ -364,3 +364,18 @@ class Awaited:
 
 called = Awaited()
 not_callable = 3
+
+
+# -- queues ---------------------------------------------------------------------------------------------------------
+
+
+def queue_name(document: OpenDocument) -> Any:
+    return document.queue
+
+
+def own_name(document: OpenDocument) -> Any:
+    return document.name
+
+
+async def name_in_loop(document: OpenDocument) -> Any:
+    return document.queue
