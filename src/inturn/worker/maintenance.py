@@ -38,6 +38,8 @@ DEFAULT_KEEP: Final = 30 * DAY
 MIN_ORPHAN_AGE: Final = 2 * DAY
 """Microseconds: a blob younger than a day may belong to a submit under way, and the clock may be a day ahead."""
 BATCH_SIZE: Final = 500
+MAX_CLEANED_PARTS: Final = 200
+"""Parts of the index of searches that a round cleans, in about ten seconds."""
 SWEEP_INTERVAL_SECONDS: Final = 15.0
 ROUND_INTERVAL_SECONDS: Final = 600.0
 
@@ -89,6 +91,8 @@ class Maintenance:
         self._keep = keep
         self._clock = clock or SystemClock()
         self._uptime = uptime
+        self._may_clean = True
+        """Whether the index of searches may have words of documents that are gone."""
 
     def sweep(self) -> SweepResult:
         """Expire leases, and make due documents claimable."""
@@ -104,9 +108,17 @@ class Maintenance:
         if decision is not Decision.DELETE:
             return MaintenanceResult(swept, refusal=refusal)
         documents, events, keys, blobs = self._prune_all(reading.at)
-        self.queue.clean_index()
+        self._clean_index(has_deleted=documents > 0)
         self.queue.forget_old_history()
         return MaintenanceResult(swept, documents, events, keys, blobs, self._delete_orphans(reading.at))
+
+    def _clean_index(self, *, has_deleted: bool) -> None:
+        """Delete words of documents that are gone, if this process has deleted some, or may find those of another.
+
+        To look for them, all documents are read.
+        """
+        if has_deleted or self._may_clean:
+            self._may_clean = self.queue.clean_index(limit=MAX_CLEANED_PARTS) == MAX_CLEANED_PARTS
 
     def _decide(self, reading: ClockReading, *, force: bool) -> tuple[Decision, Refusal | None]:
         """Decide whether this round may delete; record its clock for the next round, unless it is refused."""
