@@ -4,12 +4,17 @@
 -- name: searchable_seq
 SELECT CASE WHEN pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax THEN bound ELSE -1 END FROM search_progress;
 
+-- A bound_xmax that no transaction of this server has reached is that of another, from which a dump was restored.
+
 -- name: may_move_search_bound
-SELECT bound < %(seq)s::bigint AND pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax FROM search_progress;
+SELECT (bound < %(seq)s::bigint AND pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax)
+    OR bound_xmax > pg_snapshot_xmax(pg_current_snapshot())
+FROM search_progress;
 
 -- name: move_search_bound
 UPDATE search_progress SET bound = %(seq)s::bigint, bound_xmax = pg_snapshot_xmax(pg_current_snapshot())
-WHERE bound < %(seq)s::bigint AND pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax;
+WHERE (bound < %(seq)s::bigint AND pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax)
+    OR bound_xmax > pg_snapshot_xmax(pg_current_snapshot());
 
 -- name: unindexed_documents
 SELECT seq, name, metadata, batch FROM document
