@@ -26,6 +26,8 @@ FOLDED: Final = frozenset(COUNTED) | ATTEMPT_ENDS
 EVENTS_PAGE_SIZE: Final = 100
 DOCUMENTS_PER_EVENT: Final = 10
 """A fold of up to n events reads up to so many times n documents: an event can have thousands."""
+MAX_MINUTES: Final = 30
+"""Minutes with events of one fold: each is read and written under SQLite's write lock, in up to 2.5 ms."""
 
 SpanKey = tuple[HistorySpan, int]
 """A minute or hour, and when it began."""
@@ -107,13 +109,14 @@ class Batch(NamedTuple):
 def next_events(read: Callable[[int, int], Sequence[Event]], after: int, limit: int) -> tuple[list[Event], bool]:
     """Read the events of one fold, page by page (`after`, `limit`); return them, and whether no event is left."""
     events: list[Event] = []
-    documents = 0
+    documents, minutes = 0, set[int]()
     while len(events) < limit:
         size = min(EVENTS_PAGE_SIZE, limit - len(events))
         page = read(events[-1].number if events else after, size)
         for event in page:
             documents += len(event.documents)
-            if events and documents > DOCUMENTS_PER_EVENT * limit:
+            minutes.add(event.at // HistorySpan.MINUTE)
+            if events and (documents > DOCUMENTS_PER_EVENT * limit or len(minutes) > MAX_MINUTES):
                 return events, False
             events.append(event)
         if len(page) < size:

@@ -198,6 +198,15 @@ class TestHistory:
         assert history.fold(limit=50) == FoldResult(1, is_complete=True)
         assert total(harness).submitted == 1_900
 
+    @guarantee("S58")
+    def test_a_fold_changes_a_bounded_number_of_minutes(self, harness: StoreHarness) -> None:
+        for _ in range(35):
+            harness.submit("acme")
+            harness.advance(60)
+        assert harness.store.history.fold(limit=1_000) == FoldResult(30, is_complete=False)
+        assert harness.store.history.fold(limit=1_000) == FoldResult(5, is_complete=True)
+        assert len(rows(harness, MINUTE, QUEUE)) == 36
+
     @guarantee("S60")
     def test_customers_beyond_the_busiest_are_summed(self, harness: StoreHarness) -> None:
         harness.set_policy(SINGLE_LEVEL_POLICY)
