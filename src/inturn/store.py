@@ -430,10 +430,12 @@ class Store(Protocol):
              submitted, a search is complete unless more than the limit, or more than `MAX_CANDIDATES`, may match.
         """
 
-    def clean_index(self) -> int:
-        """Delete from the index of `search` what it has of documents that are gone; return how many parts it changed.
+    def clean_index(self, *, limit: int) -> int:
+        """Delete from up to `limit` parts of the index of `search` what they have of documents that are gone.
 
-        S69. No word of a document that was deleted before is left in it.
+        Return how many parts were changed. A part has some thousand documents.
+        S69. Once it changes fewer parts than `limit`, no word of a document that was deleted before is left. A purge
+             leaves no word of the customer.
         """
 
     def customer(self, name: str) -> Customer:

@@ -380,7 +380,7 @@ class MemoryStore(Store):
         del limit  # every search looks at every document
         return 0
 
-    def clean_index(self) -> int:
+    def clean_index(self, *, limit: int) -> int:  # noqa: ARG002 - there is no index
         return 0
 
     def stored_bytes(self, customer: str) -> int:
