@@ -166,7 +166,7 @@ class ClaimWindow:
         """Open and close customers by their shares of the slots, before a claim takes documents."""
         shares = self.scheduler.shares
         shares.live_slots = live_slots(self._queue.worker_slots, now)
-        if shares.at_limit:
+        if shares.at_limit and self.scheduler.may_start:
             self._tracker.review_shares(now)
 
     def _customer_with_lanes(self, name: str) -> CustomerLanes[TableLane]:
