@@ -243,7 +243,8 @@ class Store(Protocol):
         S55. While documents of other customers are started too, no start brings a customer above `max_share` of the
              live slots (`inturn.policy.slot_share`). Live are those of workers that reported within `WORKER_TIMEOUT`.
         S56. Groups of one customer take turns inside each of its lanes (`inturn.policy.groups`). When and how often a
-             lane is served does not depend on its groups. With the order `classic` groups have no effect.
+             lane is served does not depend on its groups, but for the overdue slot: it goes by the lane's oldest
+             document of any group. With the order `classic` groups have no effect.
         """
 
     def claim(self, request: ClaimRequest, *, now: int | None = None) -> tuple[Claim, ...]:

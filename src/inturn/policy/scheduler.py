@@ -330,6 +330,14 @@ class Scheduler(Generic[LaneT]):
             return not lane.out_of_turn_at
         return now - lane.out_of_turn_at >= self.policy.out_of_turn_interval
 
+    @property
+    def may_start(self) -> bool:
+        """Whether any lane is open, or closed by a share that a claim may open.
+
+        A claim that may start nothing changes nothing, so that a store need not begin it.
+        """
+        return any(level.open_lanes for level in self.levels) or any(self.shares.at_limit.values())
+
     def _next_lane(self) -> LaneT | None:
         for level in self.levels:
             if level.open_lanes:

@@ -73,7 +73,7 @@ class Lanes:
     def review_shares(self, now: int, live_slots: int) -> None:
         """Open and close customers by their shares of the slots, before a claim takes documents."""
         self.scheduler.shares.live_slots = live_slots
-        if self.scheduler.shares.at_limit:
+        if self.scheduler.shares.at_limit and self.scheduler.may_start:
             self._tracker.review_shares(now)
 
     def settle(self, row: Row, worked: int, *, learn: bool) -> None:

@@ -151,9 +151,11 @@ class MemoryStore(Store):
     def _claim(self, request: ClaimRequest, now: int) -> tuple[Claim, ...]:
         state = self._state
         state.process_due(now)
-        state.lanes.review_shares(now, live_slots(state.worker_slots(), now))
+        is_paused = state.is_paused(request.worker)
+        if not is_paused:
+            state.lanes.review_shares(now, live_slots(state.worker_slots(), now))
         rows: list[Row] = []
-        while len(rows) < request.limit and not state.is_paused(request.worker):
+        while len(rows) < request.limit and not is_paused:
             row = state.take(request, now)
             if row is None:
                 break

@@ -19,6 +19,7 @@ from inturn.policy.scheduler import LEVELS, CustomerWork, Head, Level, Scheduler
 from inturn.policy.turn_policy import Order
 from inturn.store import live_slots
 from inturn.stores.sql.claim_types import ClaimedRow, ClaimWrite, QueueState, StartedEvent
+from inturn.stores.sql.deadlines import NO_HEAD, UNKNOWN_HEAD
 from inturn.stores.sql.lane_groups import ALL_LOADED, GROUP_KEY, NOTHING_LOADED, GroupWrites, TableGroups, new_group
 from inturn.stores.sql.lane_log import LaneChange, level_of
 from inturn.stores.sql.lanes import GROUP_TURN_COLUMN, ROW_LENGTH, SCHEDULED_COLUMN, WORK_LENGTH, TableLane
@@ -166,7 +167,7 @@ class ClaimWindow:
         """Open and close customers by their shares of the slots, before a claim takes documents."""
         shares = self.scheduler.shares
         shares.live_slots = live_slots(self._queue.worker_slots, now)
-        if shares.at_limit:
+        if shares.at_limit and self.scheduler.may_start:
             self._tracker.review_shares(now)
 
     def _customer_with_lanes(self, name: str) -> CustomerLanes[TableLane]:
@@ -401,6 +402,8 @@ class ClaimWindow:
     def _load_overdue(self, now: int) -> None:
         """Read what an overdue slot needs: the oldest head of each level, and the lowest turn where it is overdue."""
         since = now - self.scheduler.policy.overdue_after
+        if UNKNOWN_HEAD in self.deadlines.oldest_heads:
+            self._read_oldest_heads()
         for level in self.scheduler.levels[1:]:
             if level.open_lanes and self._may_be_overdue(level, since):
                 self._load_oldest(level)
@@ -409,6 +412,12 @@ class ClaimWindow:
                     self._load_lowest(level)
                     if level.next_use_is_out_of_turn:
                         self._load_oldest_eligible(level, now)
+
+    def _read_oldest_heads(self) -> None:
+        """Read how old the oldest head of each level is, of a store that keeps no bounds of them."""
+        levels = [(level,) for level in LEVELS]
+        heads = self._queries.fetch_many("oldest_heads", ("level",), levels)
+        self.deadlines.oldest_heads = [NO_HEAD if ready_at is None else (ready_at, 0) for _, ready_at in sorted(heads)]
 
     def _may_be_overdue(self, level: Level[TableLane], since: int) -> bool:
         """Compare with the oldest head: of lanes held, and of all others by `deadlines.oldest_heads`."""

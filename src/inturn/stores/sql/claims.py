@@ -64,8 +64,10 @@ class ClaimRun:
         is_due = self.window.deadlines.any_due(now)
         if is_due and (self._started or MAX_DUE_PER_TRANSACTION in self.process_due(now)):
             return None
+        if self.queue.is_paused(request.worker):
+            return []
         self.window.review_shares(now)
-        taken = list(self._take(request, now)) if not self.queue.is_paused(request.worker) else []
+        taken = list(self._take(request, now))
         if taken:
             names = self._cache.customer_names(self.queries, {row.owner for row in taken})
             self._names |= {row.owner: names[row.owner] for row in taken}
