@@ -83,9 +83,7 @@ class QueueAdmin(QueueReader):
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
         """Delete all documents of a customer; its counter stays."""
-        removed = self.store.purge(clean_text("a customer's name", customer), operator, now=now)
-        self.store.clean_index()
-        return removed
+        return self.store.purge(clean_text("a customer's name", customer), operator, now=now)
 
     def change_customer(
         self,
@@ -196,9 +194,9 @@ class QueueAdmin(QueueReader):
         """Index documents for `search`; return how many, 0 if there is nothing to do."""
         return self.store.index_documents(limit=limit)
 
-    def clean_index(self) -> int:
-        """Delete from the index of `search` what it has of documents that are gone."""
-        return self.store.clean_index()
+    def clean_index(self, *, limit: int) -> int:
+        """Delete from up to `limit` parts of the index of `search` what they have of documents that are gone."""
+        return self.store.clean_index(limit=limit)
 
     def record_maintenance(self, record: MaintenanceRecord) -> None:
         """Store the record of the last maintenance round."""

@@ -7,6 +7,7 @@ A *word* is a run of letters and digits of a document's name or of a value of it
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 MAX_WORD_LENGTH: Final = 64
@@ -14,6 +15,10 @@ MAX_PAIR_LENGTH: Final = 128
 """Characters. A longer word or pair is cut off, in documents and in search texts alike."""
 MAX_TERMS: Final = 64
 """Terms of one document: those of its name come first, then pairs, then words of values."""
+MAX_VALUES: Final = MAX_TERMS
+"""Values of a document's metadata that are read for terms: the first."""
+MAX_READ_CHARACTERS: Final = 2_048
+"""Characters of a name, and of all values together, that are read for words: a search reads thousands of documents."""
 MAX_QUERY_WORDS: Final = 8
 BATCH_MARK: Final = "\x01"
 """Stands before a batch's name among the terms; no word and no pair begins with it."""
@@ -30,11 +35,10 @@ class DocumentTerms(NamedTuple):
     @classmethod
     def of(cls, name: str, metadata: Mapping[str, Any]) -> "DocumentTerms":
         """Return the words and pairs of a document, at most `MAX_TERMS`."""
-        values = [(key, text) for key, value in metadata.items() for text in _texts(value)]
-        pairs = list(dict.fromkeys(_pair(key, text) for key, text in values))
-        of_name = list(dict.fromkeys(_words(name)))[:MAX_TERMS]
-        pairs = pairs[: MAX_TERMS - len(of_name)]
-        of_values = [word for _, text in values for word in _words(text)]
+        of_name = list(dict.fromkeys(_words(name[:MAX_READ_CHARACTERS])))[:MAX_TERMS]
+        values = list(islice(_values(metadata), MAX_VALUES))
+        pairs = list(dict.fromkeys(_pair(key, text) for key, text in values))[: MAX_TERMS - len(of_name)]
+        of_values = _words(" ".join(text[:MAX_READ_CHARACTERS] for _, text in values)[:MAX_READ_CHARACTERS])
         words = list(dict.fromkeys(of_name + of_values))[: MAX_TERMS - len(pairs)]
         return cls(frozenset(words), frozenset(pairs))
 
@@ -89,11 +93,19 @@ def batch_term(batch: str) -> str:
 
 
 def _pair(key: str, value: str) -> str:
-    return f"{_cleaned(key).lower().strip()}:{_cleaned(value).lower().strip()}"[:MAX_PAIR_LENGTH]
+    key, value = _cleaned(key[: 2 * MAX_PAIR_LENGTH]), _cleaned(value[: 2 * MAX_PAIR_LENGTH])
+    return f"{key.lower().strip()}:{value.lower().strip()}"[:MAX_PAIR_LENGTH]
 
 
 def _words(text: str) -> list[str]:
     return [word[:MAX_WORD_LENGTH] for word in _WORD.findall(text.lower())]
+
+
+def _values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the keys of metadata with their values as text."""
+    for key, value in metadata.items():
+        for text in _texts(value):
+            yield key, text
 
 
 def _texts(value: Any) -> Iterator[str]:

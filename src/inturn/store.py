@@ -253,7 +253,8 @@ class Store(Protocol):
              an overdue slot and shares of its own; what a customer's settings allow counts over all queues. A claim of
              several queues is served by `inturn.policy.queue_turns`.
         S56. Groups of one customer take turns inside each of its lanes (`inturn.policy.groups`). When and how often a
-             lane is served does not depend on its groups. With the order `classic` groups have no effect.
+             lane is served does not depend on its groups, but for the overdue slot: it goes by the lane's oldest
+             document of any group. With the order `classic` groups have no effect.
         """
 
     def claim(self, request: ClaimRequest, *, now: int | None = None) -> tuple[Claim, ...]:
@@ -454,10 +455,12 @@ class Store(Protocol):
              submitted, a search is complete unless more than the limit, or more than `MAX_CANDIDATES`, may match.
         """
 
-    def clean_index(self) -> int:
-        """Delete from the index of `search` what it has of documents that are gone; return how many parts it changed.
+    def clean_index(self, *, limit: int) -> int:
+        """Delete from up to `limit` parts of the index of `search` what they have of documents that are gone.
 
-        S69. No word of a document that was deleted before is left in it.
+        Return how many parts were changed. A part has some thousand documents.
+        S69. Once it changes fewer parts than `limit`, no word of a document that was deleted before is left. A purge
+             leaves no word of the customer.
         """
 
     def customer(self, name: str) -> Customer:

@@ -61,7 +61,7 @@ class History(Protocol):
     """Store what happened in each minute and hour, beside the documents and longer than the events."""
 
     def fold(self, *, limit: int, pause: int = 0, now: int | None = None) -> FoldResult:
-        """Add up to `limit` events to the history.
+        """Add up to `limit` events to the history, fewer if they have many documents.
 
         S58. Every event is added exactly once, with any number of processes and crashes: rows and cursor change
              together. Level, wait and processing time are those of the document at the fold. A wait is left out if the

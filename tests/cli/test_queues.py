@@ -47,4 +47,4 @@ def test_documents_are_filtered_by_queue(inturn_here: Inturn) -> None:
 )
 def test_bad_input_is_refused_with_words(inturn_here: Inturn, command: tuple[str, ...], message: str) -> None:
     inturn_here("migrate")
-    assert message in " ".join(inturn_here(*command, code=None).stderr.split())
+    assert message in " ".join(inturn_here(*command).stderr.split())

@@ -78,7 +78,7 @@ def type_all(shell: Shell, block: Block) -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/processing.md"])
 def test_workers_and_processors(shell: Shell, page: str) -> None:
     pytest.importorskip("kreuzberg")
-    first, second = blocks(page, "console")
+    first, *_, second = [block for block in blocks(page, "console") if "--queue" not in block.text]
     module, *_ = blocks(page, "python")
     type_all(shell, first)
     with inturn.open(str(shell.folder / "inturn.db")) as queue:
@@ -92,7 +92,7 @@ def test_workers_and_processors(shell: Shell, page: str) -> None:
 
 
 def test_the_test_of_a_processor(shell: Shell) -> None:
-    module, test = blocks("docs/processing.md", "python")
+    module, *_, test = blocks("docs/processing.md", "python")
     write_module(module, shell.folder)
     path = write_module(test, shell.folder)
     assert "2 passed" in shell.run(f"pytest -q -p no:cacheprovider {path.name}")

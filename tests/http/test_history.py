@@ -5,6 +5,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from inturn.model import SECOND, NewDocument
+from inturn.store import Operator
 from waiting import wait_until
 
 from .conftest import Harness
@@ -90,3 +91,13 @@ def test_failures_are_counted_until_they_are_acknowledged(harness: Harness, anna
     fail(2)  # within the same minute
     assert failures()["failed"] == 2
     assert anna.get("/v1/audit").json()["events"][0]["kind"] == "failures_acknowledged"
+
+
+def test_an_acknowledgement_by_a_clock_that_was_ahead_hides_no_failures(harness: Harness, anna: TestClient) -> None:
+    clock_is_right = harness.clock.now()
+    harness.queue.acknowledge_failures(Operator("ben", "by a clock a day ahead"), now=clock_is_right + 86_400 * SECOND)
+    harness.queue.submit("acme", [NewDocument("a")])
+    harness.queue.fail(harness.queue.claim("w1")[0], "no", final=True)
+    harness.queue.fold_history(limit=100)
+    failures = anna.get("/v1/overview").json()["failures"]
+    assert (failures["failed"], failures["acknowledged"]) == (1, None)

@@ -77,12 +77,21 @@ def test_the_log_keeps_the_newest_and_counts_by_hour() -> None:
         log = log.add([ForecastOutcome(Forecast(NOW + number * SECOND, SECOND, 9), SECOND, is_held=number % 2 == 0)])
     assert len(log.outcomes) == MAX_OUTCOMES
     assert log.outcomes[0].forecast.at == NOW + 20 * SECOND
-    assert log.held_since(0) == ((MAX_OUTCOMES + 20) // 2, MAX_OUTCOMES + 20)
-    assert log.held_since(NOW + 24 * HOUR) == (0, 0)
+    assert log.held_between(0, NOW + HOUR) == ((MAX_OUTCOMES + 20) // 2, MAX_OUTCOMES + 20)
+    assert log.held_between(NOW + 24 * HOUR, NOW + 48 * HOUR) == (0, 0)
     for number in range(200):
         log = log.add([ForecastOutcome(Forecast(NOW + number * HOUR, SECOND, 9), SECOND, is_held=True)])
     assert len(log.hours) == KEPT_HOURS
     assert ForecastLog.from_json(log.to_json()) == log
+
+
+def test_outcomes_by_a_clock_that_was_ahead_make_room_for_later_ones() -> None:
+    year = 365 * 24 * HOUR
+    ahead = [ForecastOutcome(Forecast(NOW + year + n, SECOND, 9), SECOND, is_held=False) for n in range(MAX_OUTCOMES)]
+    log = ForecastLog().add(ahead)
+    right = [ForecastOutcome(Forecast(NOW + n, SECOND, 9), SECOND, is_held=True) for n in range(MAX_OUTCOMES)]
+    assert log.add(right).outcomes == tuple(right)
+    assert log.add(right).held_between(NOW - HOUR, NOW + HOUR) == (MAX_OUTCOMES, MAX_OUTCOMES)
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -24,21 +24,46 @@ CALLS = st.lists(
 TURNS = st.builds(
     TurnPolicy,
     st.sampled_from(list(Order)),
-    st.sampled_from([seconds(5), seconds(900)]),
+    st.just(seconds(900)),
     st.sampled_from([2, 10]),
     st.sampled_from(list(Charge)),
     st.sampled_from([0.5, 1.0]),
 )
+"""Nothing is overdue: `CALLS` take 280 s at most."""
+OVERDUE_SOON = TurnPolicy(overdue_after=seconds(5), overdue_every=2, charge=Charge.COST, max_share=1.0)
 
 
 @given(CALLS, TURNS)
 def test_customers_share_is_the_same_to_the_document(calls: list[object], turns: TurnPolicy) -> None:
     """Documents that cost and take the same: levels and customers start as they do without groups.
 
-    Limits of shares, the overdue slot, releases and both charges included.
+    Limits of shares, releases and both charges included. The overdue slot has tests of its own.
     """
     with_groups, without = (play(calls, turns, has_groups=has_groups) for has_groups in (True, False))
     assert with_groups == without
+
+
+def test_overdue_slot_goes_by_the_oldest_document_of_any_group() -> None:
+    """A group's turn may leave older documents behind than arrival would. They are overdue all the same."""
+    calls: list[object] = [("a", ["g"] * 12), "wait", ("a", ["h"] * 3), 5, 5, 2, ("b", ["g"] * 2), 1, 1, 1]
+    with_groups, without = (play(calls, OVERDUE_SOON, has_groups=has_groups)[12:] for has_groups in (True, False))
+    assert with_groups == [("b", 1), ("a", 3), ("b", 1)]
+    assert without == [("b", 1), ("b", 1), ("a", 3)]
+
+
+@given(
+    st.lists(st.sampled_from([None, "g", "h", "i"]), min_size=80, max_size=80),
+    st.lists(st.integers(1, 7), min_size=9, max_size=30),
+)
+def test_overdue_documents_of_groups_gain_no_share_of_their_level(groups: list[str | None], claims: list[int]) -> None:
+    """Of two backlogged customers, one with groups, each has started as many, but for one taken out of turn."""
+    documents = len(groups)
+    calls: list[object] = [("a", groups), ("b", [None] * documents), "wait", 14]  # 14 in the levels above
+    for n in claims:
+        calls += [n, "wait"]
+    started = [customer for customer, level in play(calls, OVERDUE_SOON, has_groups=True) if level == 3]
+    for n in range(min(len(started), documents // 2)):
+        assert abs(started[:n].count("a") - started[:n].count("b")) <= 2
 
 
 def play(calls: list[object], turns: TurnPolicy, *, has_groups: bool) -> list[tuple[str, int]]:

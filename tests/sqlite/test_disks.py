@@ -285,3 +285,14 @@ def test_a_doorbell_that_cannot_ring_refuses_nothing(store: SqliteStore, monkeyp
         patch.setattr(os, "pwrite", full)
         (receipt,) = store.submit(submission("acme"))
     assert store.document(receipt.id).state is DocumentState.WAITING
+
+
+def test_a_search_answers_while_nothing_can_be_written(store: SqliteStore, disk: Disk) -> None:
+    """It indexes new documents first: what it cannot write, it reads."""
+    store.submit(Submission("acme", RandomIds().make(2_500, 0), [NewDocument(f"file {n}.txt") for n in range(2_500)]))
+    disk.odds = {(LOG, "write"): 1}
+    with pytest.raises(StoreError):
+        store.index_documents(limit=1)
+    assert [document.spec.name for document in store.search("file 1234", limit=10).documents] == ["file 1234.txt"]
+    disk.heal()
+    assert store.index_documents(limit=1) == 2_047

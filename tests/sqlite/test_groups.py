@@ -1,6 +1,6 @@
 """Groups in SQLite: what is written and read, and what is not when no document has a group."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +94,22 @@ def test_cost_of_a_claim_does_not_grow_with_the_groups(tmp_path: Path) -> None:
     assert many <= 1.5 * few
 
 
-def count_steps(path: Path, groups: int) -> int:
-    """Count the steps of SQLite's machine for five claims of one, beside so many groups that wait."""
+def test_cost_of_a_recount_grows_with_the_documents(tmp_path: Path) -> None:
+    """Not with documents times groups."""
+
+    def recount(queue: Queue) -> None:
+        assert queue.store.recount(repair=False) == ()
+
+    few, many = (count_steps(tmp_path / f"{n}.db", n, recount) for n in (100, 1_000))
+    assert many <= 15 * few
+
+
+def claim_five(queue: Queue) -> None:
+    assert [name for _ in range(5) for name in started(queue, 1)] == ["1", "2", "3", "4", "5"]
+
+
+def count_steps(path: Path, groups: int, work: Callable[[Queue], None] = claim_five) -> int:
+    """Count the steps of SQLite's machine for five claims of one, or other work, beside so many groups that wait."""
     clock, counted = ManualClock(seconds(10**9)), []
 
     def profile(event: dict[str, Any]) -> None:
@@ -108,7 +122,6 @@ def count_steps(path: Path, groups: int) -> int:
         queue.claim("worker", 22)
         connection = store._queries.connection
         connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, profile)
-        names = [name for _ in range(5) for name in started(queue, 1)]
+        work(queue)
         connection.trace_v2(0, None)
-    assert names == ["1", "2", "3", "4", "5"]
     return sum(counted)

@@ -30,15 +30,19 @@ from inturn.stores.transfer import Transfer
 BEGIN = 1_700_000_000 * SECOND
 MINUTE = 60 * SECOND
 ANNA = Operator("anna", "because the test says so")
+GROUPS = ("Büro 1", "Büro 1", None, "office 2", "Büro 1")
 
 
 def fill(url: str, blobs: Blobs, clock: ManualClock) -> None:
-    """Several customers, levels and batches, limits of all kinds, and documents in every state but running."""
+    """Several customers, levels, batches and groups, limits of all kinds, and documents in every state but running."""
     with inturn.open(url, clock=clock) as queue:
         store = queue.store
         store.set_policy(Policy.from_dict({**Policy().to_dict(), "overdue_every": 4}), ANNA)
         for customer, n in (("acme", 30), ("Büro Süd", 12), ("trickle", 2), ("paused", 6), ("capped", 5), ("rated", 5)):
-            documents = [document(blobs, f"{customer} Nr. {i}.pdf", batch=f"batch {n}") for i in range(n)]
+            documents = [
+                document(blobs, f"{customer} Nr. {i}.pdf", batch=f"batch {n}", group=GROUPS[i % len(GROUPS)])
+                for i in range(n)
+            ]
             queue.submit(customer, documents, key=f"first of {customer}")
             clock.advance(SECOND)
         queue.change_customer("acme", ANNA, weight=2.5)
@@ -207,11 +211,12 @@ def export_under_load(source: str, folder: Path) -> tuple[list[str], list[str]]:
     """Write live.jsonl; the documents accepted before it began, and all of them."""
     accepted: list[str] = []
     stop = threading.Event()
+    documents = [NewDocument("x", group=group) for group in GROUPS]
 
     def submit() -> None:
         with inturn.open(source) as queue:
             for number in itertools.count():
-                receipts = queue.submit(f"customer {number % 3}", [NewDocument("x")] * 5, key=f"submit {number}")
+                receipts = queue.submit(f"customer {number % 3}", documents, key=f"submit {number}")
                 accepted.extend(receipt.id for receipt in receipts)
                 if stop.wait(0.02):
                     return

@@ -15,6 +15,7 @@ from waiting import TIMEOUT_SECONDS, wait_until
 CLAIMERS = 8
 KILLS = 500 if os.environ.get("INTURN_SOAK") == "1" else 10
 CUSTOMERS = ("acme", "böhm", "cruz", "dąb", "east")
+GROUPS = (None, "team-a", None, "team-b")
 DOCUMENTS_A_ROUND = 40
 
 
@@ -29,7 +30,7 @@ def run_kill_rounds(store: Store, start_claimer: Callable[[str, int], Any], seed
         assert claimer.receive() == "ready"
     for number in range(KILLS):
         ids = RandomIds().make(DOCUMENTS_A_ROUND, 0)
-        documents = [NewDocument("a document", max_attempts=100)] * DOCUMENTS_A_ROUND
+        documents = [NewDocument("a document", group=GROUPS[n % 4], max_attempts=100) for n in range(DOCUMENTS_A_ROUND)]
         store.submit(Submission(chance.choice(CUSTOMERS), ids, documents))
         time.sleep(chance.uniform(0.0, 0.05))  # a random moment; nothing waits for it
         killed = chance.randrange(CLAIMERS)

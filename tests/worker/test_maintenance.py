@@ -12,9 +12,11 @@ import pytest
 import processors
 from inturn.clock import ManualClock, SystemClock, Uptime, machine_uptime
 from inturn.errors import NotFoundError
-from inturn.model import DocumentState, NewDocument
+from inturn.model import MAX_TIME, DocumentState, NewDocument
+from inturn.policy.history import HistorySpan
 from inturn.queue import Queue
 from inturn.store import DocumentFilter, EventKind
+from inturn.store_history import HistoryScope
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore
 from inturn.worker.maintenance import Maintenance, MaintenanceResult
@@ -364,6 +366,38 @@ def test_a_clock_that_is_set_soon_after_the_start_is_no_jump(queue: Queue, machi
     machine.passes(60 * SECOND)
     machine.clock.advance(6 * DAY)
     assert maintenance_run.run_round().documents == 10
+
+
+@pytest.mark.parametrize("after", ["restart", "jump"])
+def test_a_history_without_ended_documents_outlives_a_clock_ahead(queue: Queue, machine: Machine, after: str) -> None:
+    maintenance_run = Maintenance(queue, keep=None, uptime=machine.uptime, clock=machine.clock)
+    queue.submit("acme", [NewDocument("n")] * 3)
+    maintenance_run.run_round()
+    queue.fold_history(limit=100)
+    began, rows = machine.clock.now(), queue.history(HistorySpan.HOUR, HistoryScope.QUEUE, 0, MAX_TIME)
+    if after == "restart":
+        machine.restarts(after=3_650 * DAY)
+    else:
+        machine.clock.advance(3_650 * DAY)
+    for _ in range(3):
+        refusal = maintenance_run.run_round().refusal
+        assert refusal is not None
+        assert (refusal.old, refusal.ended) == (1, 1)
+        machine.passes(600 * SECOND)
+    assert len(rows) == 1
+    machine.clock.set(began)
+    assert queue.history(HistorySpan.HOUR, HistoryScope.QUEUE, 0, MAX_TIME)[0].figures.submitted == 3
+
+
+def test_events_are_part_of_the_history_before_they_are_deleted(queue: Queue, machine: Machine) -> None:
+    """`inturn maintenance --once` may be the only one who folds."""
+    maintenance_run = Maintenance(queue, keep=7 * DAY, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run.run_round()
+    end(queue, 3)
+    machine.passes(8 * DAY)
+    assert maintenance_run.run_round().events > 0
+    hours = queue.history(HistorySpan.HOUR, HistoryScope.QUEUE, 0, MAX_TIME)
+    assert sum(hour.figures.done for hour in hours) == 3
 
 
 def test_customers_with_a_time_of_their_own_count_as_well(queue: Queue, machine: Machine) -> None:

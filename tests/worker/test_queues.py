@@ -1,16 +1,18 @@
 """Workers serve queues: they get documents of these alone, each for the processor of its queue."""
 
+from typing import Any
+
 import pytest
 
 from inturn.errors import InvalidInputError
 from inturn.model import DocumentState, NewDocument
 from inturn.worker.options import WorkerOptions, parse_queues
 from inturn.worker.routing import processor_paths, processor_spec
-from worker_harness import DONE, WorkerHarness
+from worker_harness import DONE, WorkerHarness, eventually
 
 
-def submit(harness: WorkerHarness, queue: str, customer: str = "acme", do: str = "value") -> str:
-    return harness.queue.submit(customer, [NewDocument("a document", queue=queue, metadata={"do": do})])[0].id
+def submit(harness: WorkerHarness, queue: str, customer: str = "acme", do: str = "echo", **options: Any) -> str:
+    return harness.queue.submit(customer, [NewDocument("a document", queue=queue, metadata={"do": do}, **options)])[0].id
 
 
 def test_worker_processes_documents_of_its_queues_alone(harness: WorkerHarness) -> None:
@@ -56,14 +58,10 @@ def test_built_in_processor_is_not_taken_out_of_its_sandbox(harness: WorkerHarne
 
 def test_tripped_breaker_pauses_the_queues_of_its_worker(harness: WorkerHarness) -> None:
     for customer in "abcdefghijkl":
-        submit(harness, "ocr", customer, do="fail")
+        submit(harness, "ocr", customer, do="fail", max_attempts=1)
     worker = harness.start_worker(queues={"ocr": None})
     try:
-        for _ in range(3_000):
-            if harness.queue.paused("ocr") is not None:
-                break
-            worker._thread.join(0.02)
-        assert harness.queue.paused("ocr") is not None
+        eventually(lambda: harness.queue.paused("ocr") is not None)
         assert harness.queue.paused() is None
     finally:
         worker.stop(at_once=True)

@@ -47,6 +47,8 @@ class FailureCounter:
 
     def _read(self, now: int) -> RecentFailures:
         event = self._queue.acknowledged_failures()
+        if event is not None and event.at > now:  # by a clock that was ahead: it must not hide failures until then
+            event = None
         hour_ago = HistorySpan.MINUTE.begin(now) - WINDOW
         since = hour_ago if event is None else max(hour_ago, event.at)
         begin = HistorySpan.MINUTE.begin(since)

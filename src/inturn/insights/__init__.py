@@ -2,7 +2,14 @@
 
 from inturn.insights.at_work import is_silent
 from inturn.insights.customer_index import CustomerEntry, CustomerIndex, SortBy
-from inturn.insights.failures import FailureGroup, FailureGroups, error_kind, failure_groups, failures_of_group
+from inturn.insights.failures import (
+    FailureGroup,
+    FailureGroups,
+    error_kind,
+    failure_groups,
+    failures_of_group,
+    failures_of_group_id,
+)
 from inturn.insights.forecast import expected_start
 from inturn.insights.history import (
     DEFAULT_TOP,
@@ -90,6 +97,7 @@ __all__ = [
     "expected_start",
     "failure_groups",
     "failures_of_group",
+    "failures_of_group_id",
     "is_silent",
     "live_overview",
     "observed_window",

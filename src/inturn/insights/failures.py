@@ -83,6 +83,12 @@ def failure_groups(queue: QueueReader, within: TimeRange) -> FailureGroups:
     return FailureGroups(tuple(groups), len(failures), oldest_at)
 
 
+def failures_of_group_id(queue: QueueReader, wanted: str, within: TimeRange) -> list[Failure]:
+    """Return the failures of the group with this id, oldest first."""
+    failures = queue.failures(within, limit=MAX_FAILURES)
+    return [failure for failure in reversed(failures) if group_id(error_kind(failure.error)) == wanted]
+
+
 def failures_of_group(queue: QueueReader, name: str, within: TimeRange) -> list[Failure]:
     """Return the failures of one group, oldest first, by its id or by a part of its kind; NotFoundError for none."""
     wanted = name.strip().casefold()

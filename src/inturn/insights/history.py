@@ -117,14 +117,8 @@ class _Steps:
 
     def points(self, rows: Sequence[HistoryRow], unknown: Sequence[HistoryRow] = ()) -> tuple[HistoryPoint, ...]:
         """Sum rows by step. A step without rows is zero, or unknown if one of `unknown` had activity."""
-        steps, hidden = (
-            self._by_step(rows),
-            {
-                self._begin(row.at)
-                for row in unknown
-                if row.figures.activity() and row.at not in {own.at for own in rows}
-            },
-        )
+        steps, known = self._by_step(rows), {row.at for row in rows}
+        hidden = {self._begin(row.at) for row in unknown if row.figures.activity() and row.at not in known}
         return tuple(HistoryPoint(at, self._figures(at, steps.get(at), is_hidden=at in hidden)) for at in self._begins)
 
     def series(self, rows: Sequence[HistoryRow], top: int | None) -> list[HistorySeries]:

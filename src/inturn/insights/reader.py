@@ -111,7 +111,7 @@ class Insights:
             start=start,
             no_start=no_start,
             forecast=forecast,
-            held=None if start is None else self._forecast_log(now).held_since(now - DAY - HOUR),
+            held=None if start is None else self._forecast_log(now).held_between(now - DAY - HOUR, now),
             slot_use=slot_use
             if ClosedBy.SHARE in closed_by and slot_use and slot_use.slots >= MIN_SHARED_SLOTS
             else None,

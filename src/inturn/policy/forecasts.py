@@ -61,19 +61,19 @@ class ForecastLog(NamedTuple):
     hours: Mapping[int, HeldCounts] = MappingProxyType({})
 
     def add(self, outcomes: Sequence[ForecastOutcome]) -> Self:
-        """Add outcomes; forget the oldest."""
-        newest = sorted((*self.outcomes, *outcomes), key=lambda outcome: outcome.ended_at)[-MAX_OUTCOMES:]
+        """Add outcomes; forget those added first, whatever a wrong clock says about their times."""
+        newest = (*self.outcomes, *sorted(outcomes, key=lambda outcome: outcome.ended_at))[-MAX_OUTCOMES:]
         hours = dict(self.hours)
         for outcome in outcomes:
             hour = outcome.ended_at // HOUR
             held, total = hours.get(hour, (0, 0))
             hours[hour] = HeldCounts(held + outcome.is_held, total + 1)
         kept = sorted(hours)[-KEPT_HOURS:]
-        return self._replace(outcomes=tuple(newest), hours={hour: hours[hour] for hour in kept})
+        return self._replace(outcomes=newest, hours={hour: hours[hour] for hour in kept})
 
-    def held_since(self, since: int) -> HeldCounts:
-        """Count the promises of the hours that began at or after a time."""
-        counts = [count for hour, count in self.hours.items() if hour * HOUR >= since]
+    def held_between(self, since: int, until: int) -> HeldCounts:
+        """Count the promises of the hours that began in a range of time."""
+        counts = [count for hour, count in self.hours.items() if since <= hour * HOUR <= until]
         return HeldCounts(sum(count.held for count in counts), sum(count.total for count in counts))
 
     def to_json(self) -> str:

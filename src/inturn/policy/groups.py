@@ -1,9 +1,9 @@
 """Give the groups inside a lane turns, so that one group's pile does not delay another group of the same customer.
 
 A lane has groups once a document with a group joins it; documents without one are a group of their own. The lane itself
-is scheduled as if there were none: its virtual time, its length and its head, the document with the lowest seq, are the
-same. The groups only decide which of the lane's documents is started when the lane is taken. So a customer's share does
-not depend on its groups.
+is scheduled as if there were none: it has one virtual time and one length, and its head is the document with the lowest
+seq that waits. The groups only decide which of the lane's documents is started when the lane is taken. So a customer's
+share does not depend on its groups. The overdue slot goes by the head, which groups may leave behind for longer.
 
 Inside the lane the order is start-time fair queueing again, by `(turn, stamp)` of the groups. A group is charged as the
 lane is, without its weight. A lane that becomes empty forgets its groups.

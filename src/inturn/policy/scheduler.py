@@ -63,6 +63,12 @@ def track_of(queue: int, level: int) -> int:
     return queue * len(LEVELS) + level
 
 
+def tracks_of(queue: int) -> range:
+    """Return the numbers of all levels of a queue."""
+    first = track_of(queue, EXPEDITED_LEVEL)
+    return range(first, first + len(LEVELS))
+
+
 class VirtualTime(NamedTuple):
     """A point in a level's virtual time."""
 
@@ -357,6 +363,14 @@ class Scheduler(Generic[LaneT]):
         if now is None:
             return not lane.out_of_turn_at
         return now - lane.out_of_turn_at >= self.policy.out_of_turn_interval
+
+    @property
+    def may_start(self) -> bool:
+        """Whether any lane is open, or closed by a share that a claim may open.
+
+        A claim that may start nothing changes nothing, so that a store need not begin it.
+        """
+        return any(level.open_lanes for level in self.levels) or any(self.shares.at_limit.values())
 
     def _next_lane(self) -> LaneT | None:
         for level in self.levels:

@@ -1,6 +1,6 @@
 """Fold events into rows of the history. The same arithmetic for every store; each brings reading and writing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from inturn.policy.history import MAX_NAMED_CUSTOMERS, MAX_OPEN_CUSTOMERS, Figures, HistorySpan, bucket_of, sum_figures
@@ -22,6 +22,12 @@ COUNTED: Final = {
 ATTEMPT_ENDS: Final = frozenset({EventKind.FINISHED, EventKind.FAILED, EventKind.DELAYED, EventKind.RELEASED})
 STARTED: Final = EventKind.STARTED  # bound once: in Python 3.11 an Enum member lookup costs ten times a global name
 FOLDED: Final = frozenset(COUNTED) | ATTEMPT_ENDS
+
+EVENTS_PAGE_SIZE: Final = 100
+DOCUMENTS_PER_EVENT: Final = 10
+"""A fold of up to n events reads up to so many times n documents: an event can have thousands."""
+MAX_MINUTES: Final = 30
+"""Minutes with events of one fold: each is read and written under SQLite's write lock, in up to 2.5 ms."""
 
 SpanKey = tuple[HistorySpan, int]
 """A minute or hour, and when it began."""
@@ -82,7 +88,7 @@ class Batch(NamedTuple):
         return HistoryCursor(
             self.last,
             self.until if began_at is None else began_at,
-            max(self.until, self.cursor.until),
+            max(self.until, self.cursor.until) if self.sample is None else self.until,
             self.now + interval,
         )
 
@@ -98,6 +104,24 @@ class Batch(NamedTuple):
                 _record_sample(series, self.sample)
             _sum_others(series, MAX_OPEN_CUSTOMERS if self.now < at + span else MAX_NAMED_CUSTOMERS)
         return rows
+
+
+def next_events(read: Callable[[int, int], Sequence[Event]], after: int, limit: int) -> tuple[list[Event], bool]:
+    """Read the events of one fold, page by page (`after`, `limit`); return them, and whether no event is left."""
+    events: list[Event] = []
+    documents, minutes = 0, set[int]()
+    while len(events) < limit:
+        size = min(EVENTS_PAGE_SIZE, limit - len(events))
+        page = read(events[-1].number if events else after, size)
+        for event in page:
+            documents += len(event.documents)
+            minutes.add(event.at // HistorySpan.MINUTE)
+            if events and (documents > DOCUMENTS_PER_EVENT * limit or len(minutes) > MAX_MINUTES):
+                return events, False
+            events.append(event)
+        if len(page) < size:
+            return events, True
+    return events, False
 
 
 def make_batch(

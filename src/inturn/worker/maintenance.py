@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from inturn.blobs import Blobs
 from inturn.clock import Clock, SystemClock, Uptime, machine_uptime
-from inturn.model import ENDED, SECOND
+from inturn.model import ENDED, MAX_TIME, SECOND
+from inturn.policy.history import HistorySpan
 from inturn.policy.retention import (
     Checkpoint,
     ClockJudgement,
@@ -28,7 +29,8 @@ from inturn.policy.retention import (
 )
 from inturn.queue import Queue
 from inturn.store import CustomerFilter, DocumentFilter, MaintenanceRecord, SweepResult
-from inturn.worker.history import HistoryThread
+from inturn.store_history import HistoryScope
+from inturn.worker.history import BATCH_EVENTS, HistoryThread
 from inturn.worker.store_errors import log_store_error
 
 log: Final = logging.getLogger("inturn.maintenance")
@@ -38,12 +40,17 @@ DEFAULT_KEEP: Final = 30 * DAY
 MIN_ORPHAN_AGE: Final = 2 * DAY
 """Microseconds: a blob younger than a day may belong to a submit under way, and the clock may be a day ahead."""
 BATCH_SIZE: Final = 500
+MAX_CLEANED_PARTS: Final = 200
+"""Parts of the index of searches that a round cleans, in about ten seconds."""
 SWEEP_INTERVAL_SECONDS: Final = 15.0
 ROUND_INTERVAL_SECONDS: Final = 600.0
 
 
 class Refusal(NamedTuple):
-    """Why a round deleted nothing: its clock's drift, and how many of all ended documents it considered old."""
+    """Why a round deleted nothing: its clock's drift, and how many of all ended documents it considered old.
+
+    If few or none of these are old, `old` and `ended` count hours of the history.
+    """
 
     at: int
     drift: int
@@ -55,8 +62,8 @@ class Refusal(NamedTuple):
         return (
             f"nothing was deleted: by this clock it is {when:%Y-%m-%d %H:%M} UTC, {abs(days):,.1f} days"
             f" {'later' if days > 0 else 'earlier'} than expected after the last round, and {self.old:,} of"
-            f" {self.ended:,} ended documents would be too old. If the clock is wrong, set it. If it is right, run:"
-            f" inturn maintenance --once --force"
+            f" {self.ended:,} ended documents or hours of the history would be too old. If the clock is wrong, set it."
+            f" If it is right, run: inturn maintenance --once --force"
         )
 
 
@@ -89,6 +96,8 @@ class Maintenance:
         self._keep = keep
         self._clock = clock or SystemClock()
         self._uptime = uptime
+        self._may_clean = True
+        """Whether the index of searches may have words of documents that are gone."""
 
     def sweep(self) -> SweepResult:
         """Expire leases, and make due documents claimable."""
@@ -103,10 +112,27 @@ class Maintenance:
             self._record_refusal(refusal)
         if decision is not Decision.DELETE:
             return MaintenanceResult(swept, refusal=refusal)
+        self._fold_old_events(reading.at)
         documents, events, keys, blobs = self._prune_all(reading.at)
-        self.queue.clean_index()
+        self._clean_index(has_deleted=documents > 0)
         self.queue.forget_old_history()
         return MaintenanceResult(swept, documents, events, keys, blobs, self._delete_orphans(reading.at))
+
+    def _fold_old_events(self, now: int) -> None:
+        """Add events to the history before they are deleted: this may be the only process that does."""
+        while self._keep is not None:
+            events = self.queue.events(self.queue.history_cursor().event, limit=1)
+            if not events or events[0].at >= now - self._keep:
+                break
+            self.queue.fold_history(limit=BATCH_EVENTS)
+
+    def _clean_index(self, *, has_deleted: bool) -> None:
+        """Delete words of documents that are gone, if this process has deleted some, or may find those of another.
+
+        To look for them, all documents are read.
+        """
+        if has_deleted or self._may_clean:
+            self._may_clean = self.queue.clean_index(limit=MAX_CLEANED_PARTS) == MAX_CLEANED_PARTS
 
     def _decide(self, reading: ClockReading, *, force: bool) -> tuple[Decision, Refusal | None]:
         """Decide whether this round may delete; record its clock for the next round, unless it is refused."""
@@ -118,6 +144,9 @@ class Maintenance:
             trust, last = ClockTrust.VERIFIED, reading
         old, ended = (0, 0) if trust is ClockTrust.VERIFIED else self._count_old(reading.at)
         decision = decide(trust, old, ended)
+        if trust is not ClockTrust.VERIFIED and decision is not Decision.REFUSE:
+            old, ended = self._count_old_hours(reading.at)
+            decision = Decision.REFUSE if decide(trust, old, ended) is Decision.REFUSE else decision
         if decision is Decision.REFUSE:
             return decision, Refusal(reading.at, drift, old, ended)
         if is_reference(last, reading, ClockJudgement(trust, drift)):
@@ -138,6 +167,11 @@ class Maintenance:
         times = [(name, now - keep) for name, keep in self._retention_periods() if now > keep]
         old = sum(self.queue.prunable(before, customer=name, up_to=self._last_old(before)) for name, before in times)
         return old, sum(self.queue.counts(DocumentFilter(states=ENDED)).states.values())
+
+    def _count_old_hours(self, now: int) -> tuple[int, int]:
+        """Count the hours of the history that are past their retention, and all: the next round would delete them."""
+        hours = self.queue.history(HistorySpan.HOUR, HistoryScope.QUEUE, 0, MAX_TIME)
+        return sum(row.at < now - HistorySpan.HOUR.retention for row in hours), len(hours)
 
     def _record_refusal(self, refusal: Refusal) -> None:
         queue = self.queue

@@ -4,13 +4,12 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from inturn.errors import NotFoundError
 from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.routes.documents import Since, Until
 from inturn.http.scope import ReadScope, WriteScope
-from inturn.insights import FailureGroup, failure_groups, failures_of_group
+from inturn.insights import FailureGroup, failure_groups, failures_of_group_id
 from inturn.model import SECOND
 from inturn.store import TimeRange
 
@@ -42,10 +41,7 @@ def retry_failures(group: str, body: schemas.FailureRange, scope: WriteScope, _:
     """Operators: retry the documents of a group that failed in a range of time; with `dry_run`, only count them."""
     queue = scope.app_state.queue
     since = max(0, queue.now() - DEFAULT_RANGE) if body.since is None else body.since
-    try:
-        members = failures_of_group(queue, group, TimeRange(since, body.until))
-    except NotFoundError:
-        members = []
+    members = failures_of_group_id(queue, group, TimeRange(since, body.until))
     if body.dry_run:
         return schemas.BulkResult(documents=len(members), done=False)
     return schemas.BulkResult(

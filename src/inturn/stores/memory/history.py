@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from inturn.policy.history import Figures, HistorySpan
 from inturn.store import ALL_TIME, MAX_SEQ, Event, EventKind, Operator
 from inturn.store_history import FoldResult, History, HistoryCursor, HistoryRow, HistoryScope
-from inturn.stores.history import DocumentFacts, Rows, Sample, StateCounts, make_batch, make_sample
+from inturn.stores.history import DocumentFacts, Rows, Sample, StateCounts, make_batch, make_sample, next_events
 from inturn.stores.memory.rows import RUNNING, Row
 from inturn.stores.memory.state import State
 
@@ -26,8 +26,7 @@ class MemoryHistory(History):
     def fold(self, *, limit: int, pause: int = 0, now: int | None = None) -> FoldResult:
         with self._lock:
             state, now = self._state(), self._time(now)
-            events = state.journal.since(self._cursor.event, limit)
-            is_complete = len(events) < limit
+            events, is_complete = next_events(state.journal.since, self._cursor.event, limit)
             facts = {
                 id_: _facts(state, state.documents[id_])
                 for event in events

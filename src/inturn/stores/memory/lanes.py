@@ -81,9 +81,9 @@ class Lanes:
 
     def review_shares(self, queue: int, now: int, live_slots: int) -> None:
         """Open and close customers by their shares of a queue's slots, before a claim takes documents."""
-        shares = self.schedulers[queue].shares
-        shares.live_slots = live_slots
-        if shares.at_limit:
+        scheduler = self.schedulers[queue]
+        scheduler.shares.live_slots = live_slots
+        if scheduler.shares.at_limit and scheduler.may_start:
             self._tracker.review_shares(queue, now)
 
     def settle(self, row: Row, worked: int, *, learn: bool) -> None:

@@ -157,7 +157,7 @@ class MemoryStore(Store):
         state.process_due(now)
         weights = {} if state.is_paused(request.worker) else state.open_queues(request)
         for name, queue in state.queues.items():
-            if name in request.queues:
+            if queue.number in weights:
                 state.lanes.review_shares(queue.number, now, live_slots(state.worker_slots(name), now))
         rows: list[Row] = []
         while len(rows) < request.limit and weights:
@@ -416,7 +416,7 @@ class MemoryStore(Store):
         del limit  # every search looks at every document
         return 0
 
-    def clean_index(self) -> int:
+    def clean_index(self, *, limit: int) -> int:  # noqa: ARG002 - there is no index
         return 0
 
     def stored_bytes(self, customer: str) -> int:

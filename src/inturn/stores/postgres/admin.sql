@@ -60,7 +60,8 @@ SELECT customer, lane, count(*) FROM (
     UNION
     SELECT document.customer, document.lane, seq
     FROM document JOIN lane_group
-        ON lane_group.customer = document.customer AND lane_group.level + 1000 * lane_group.number = document.lane
+        ON lane_group.customer = document.customer AND lane_group.level = mod(document.lane, 1000)
+            AND lane_group.number = document.lane / 1000
     WHERE state = 'waiting' AND seq >= scan_from
     UNION
     SELECT customer, lane, seq FROM requeued

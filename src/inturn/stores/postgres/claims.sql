@@ -10,7 +10,9 @@
 -- join with a table that was empty when it was last analyzed would compare every row with every other. The row of a lane
 -- is first looked for at the ctid where it was read, which takes no index. The row itself confirms that it is the one, since
 -- VACUUM FULL moves rows. `first_lanes` counts requests for longer than `waiting_claims` serves them, as it must read enough
--- lanes for all of those. Where equal customers and lanes would do, rows are compared: no other index sorts them so.
+-- lanes for all of those. Where equal customers and lanes would do, rows are compared: no other index sorts them so. Such a
+-- scan ends with the customer and not with the lane (in PostgreSQL 15 only the first column of a row ends it), so
+-- next documents are limited first and checked for their lane afterwards: those of the lane come first.
 
 -- name: queue
 WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
@@ -195,19 +197,24 @@ FROM lowest LEFT JOIN LATERAL (
 ) AS work ON true
 LEFT JOIN LATERAL (
     (
-        SELECT seq, ready_at, cost, true AS is_new FROM document
-        WHERE (document.customer, lane, seq)
-                >= (lowest.customer, lowest.level, greatest(lowest.head_seq + 1, coalesce(lowest.scan_from, 9223372036854775807)))
-            AND (document.customer, lane, seq) < (lowest.customer, lowest.level, 9223372036854775807)
-            AND state = 'waiting'
-        ORDER BY document.customer, lane, seq LIMIT 1 + lowest.wanted / lowest.open_lanes
+        SELECT seq, ready_at, cost, true AS is_new FROM (
+            SELECT lane, seq, ready_at, cost FROM document
+            WHERE lowest.scan_from IS NOT NULL
+                AND (document.customer, lane, seq)
+                    >= (lowest.customer, lowest.level, greatest(lowest.head_seq + 1, lowest.scan_from))
+                AND (document.customer, lane, seq) < (lowest.customer + 1, 0, 0)
+                AND state = 'waiting'
+            ORDER BY document.customer, lane, seq LIMIT 1 + lowest.wanted / lowest.open_lanes
+        ) AS new WHERE lane = lowest.level
     )
     UNION ALL
     (
-        SELECT seq, ready_at, cost, false FROM requeued
-        WHERE (requeued.customer, lane, seq) > (lowest.customer, lowest.level, lowest.head_seq)
-            AND (requeued.customer, lane, seq) < (lowest.customer, lowest.level, 9223372036854775807)
-        ORDER BY requeued.customer, lane, seq LIMIT 1 + lowest.wanted / lowest.open_lanes
+        SELECT seq, ready_at, cost, false FROM (
+            SELECT lane, seq, ready_at, cost FROM requeued
+            WHERE (requeued.customer, lane, seq) > (lowest.customer, lowest.level, lowest.head_seq)
+                AND (requeued.customer, lane, seq) < (lowest.customer + 1, 0, 0)
+            ORDER BY requeued.customer, lane, seq LIMIT 1 + lowest.wanted / lowest.open_lanes
+        ) AS back WHERE lane = lowest.level
     )
 ) AS next_document ON true;
 
@@ -263,18 +270,24 @@ FROM unnest(%(customer)s::bigint[], %(level)s::int[], %(after)s::bigint[], %(sca
     AS wanted (customer, level, after, scan_from)
 CROSS JOIN LATERAL (
     (
-        SELECT seq, ready_at, cost, true AS is_new FROM document
-        WHERE (document.customer, lane, seq) >= (wanted.customer, wanted.level, greatest(wanted.after + 1, wanted.scan_from))
-            AND (document.customer, lane, seq) < (wanted.customer, wanted.level, 9223372036854775807)
-            AND state = 'waiting'
-        ORDER BY document.customer, lane, seq LIMIT %(limit)s
+        SELECT seq, ready_at, cost, true AS is_new FROM (
+            SELECT lane, seq, ready_at, cost FROM document
+            WHERE wanted.scan_from < 9223372036854775807
+                AND (document.customer, lane, seq)
+                    >= (wanted.customer, wanted.level, greatest(wanted.after + 1, wanted.scan_from))
+                AND (document.customer, lane, seq) < (wanted.customer + 1, 0, 0)
+                AND state = 'waiting'
+            ORDER BY document.customer, lane, seq LIMIT %(limit)s
+        ) AS new WHERE lane = wanted.level
     )
     UNION ALL
     (
-        SELECT seq, ready_at, cost, false FROM requeued
-        WHERE (requeued.customer, lane, seq) > (wanted.customer, wanted.level, wanted.after)
-            AND (requeued.customer, lane, seq) < (wanted.customer, wanted.level, 9223372036854775807)
-        ORDER BY requeued.customer, lane, seq LIMIT %(limit)s
+        SELECT seq, ready_at, cost, false FROM (
+            SELECT lane, seq, ready_at, cost FROM requeued
+            WHERE (requeued.customer, lane, seq) > (wanted.customer, wanted.level, wanted.after)
+                AND (requeued.customer, lane, seq) < (wanted.customer + 1, 0, 0)
+            ORDER BY requeued.customer, lane, seq LIMIT %(limit)s
+        ) AS back WHERE lane = wanted.level
     )
 ) AS waiting;
 

@@ -174,7 +174,8 @@ WITH mine AS MATERIALIZED (
     SELECT coalesce(
         (SELECT scan_from FROM lane WHERE lane.customer = mine.customer AND lane.level = mine.lane),
         (SELECT scan_from FROM lane_group
-         WHERE lane_group.customer = mine.customer AND lane_group.level + 1000 * number = mine.lane),
+         WHERE lane_group.customer = mine.customer AND lane_group.level = mod(mine.lane, 1000)
+             AND number = mine.lane / 1000),
         (SELECT min(seq) FROM lane_log
          WHERE kind = 'joined' AND lane_log.customer = mine.customer AND lane_log.level = mine.lane),
         9223372036854775807

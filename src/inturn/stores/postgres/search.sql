@@ -4,12 +4,17 @@
 -- name: searchable_seq
 SELECT CASE WHEN pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax THEN bound ELSE -1 END FROM search_progress;
 
+-- A bound_xmax that no transaction of this server has reached is that of another, from which a dump was restored.
+
 -- name: may_move_search_bound
-SELECT bound < %(seq)s::bigint AND pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax FROM search_progress;
+SELECT (bound < %(seq)s::bigint AND pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax)
+    OR bound_xmax > pg_snapshot_xmax(pg_current_snapshot())
+FROM search_progress;
 
 -- name: move_search_bound
 UPDATE search_progress SET bound = %(seq)s::bigint, bound_xmax = pg_snapshot_xmax(pg_current_snapshot())
-WHERE bound < %(seq)s::bigint AND pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax;
+WHERE (bound < %(seq)s::bigint AND pg_snapshot_xmin(pg_current_snapshot()) >= bound_xmax)
+    OR bound_xmax > pg_snapshot_xmax(pg_current_snapshot());
 
 -- name: unindexed_documents
 SELECT seq, name, metadata, batch FROM document
@@ -43,7 +48,7 @@ WHERE (%(name)s::text IS NULL OR name = %(name)s::text)
   AND (strpos(coalesce(lower_name, name), %(text)s) > 0 OR settings::jsonb ->> 'display_name' IS NOT NULL);
 
 -- name: newest_failures
-SELECT id, error FROM ended JOIN document ON document.seq = ended.seq
+SELECT id, left(error, %(characters)s::int) FROM ended JOIN document ON document.seq = ended.seq
 WHERE failed AND (%(owner)s::bigint IS NULL OR customer = %(owner)s::bigint)
 ORDER BY ended.finished_at DESC, ended.seq DESC LIMIT %(limit)s;
 
@@ -51,8 +56,13 @@ ORDER BY ended.finished_at DESC, ended.seq DESC LIMIT %(limit)s;
 SELECT search_chunk.chunk FROM search_chunk LEFT JOIN (
     SELECT seq / %(size)s::bigint AS chunk, count(*) AS documents FROM document GROUP BY 1
 ) AS present ON present.chunk = search_chunk.chunk
-WHERE coalesce(present.documents, 0) < search_chunk.documents ORDER BY 1;
+WHERE coalesce(present.documents, 0) < search_chunk.documents ORDER BY 1 LIMIT %(limit)s;
 
 -- name: add_terms
 INSERT INTO search_term (chunk, term, customer, places)
-SELECT %(chunk)s::bigint, * FROM unnest(%(term)s::text[], %(customer)s::bigint[], %(places)s::text[]);
+SELECT %(chunk)s::bigint, * FROM unnest(%(term)s::text[], %(customer)s::bigint[], %(places)s::text[])
+ON CONFLICT (chunk, term, customer) DO UPDATE SET places = excluded.places;
+
+-- name: remove_terms
+DELETE FROM search_term USING unnest(%(term)s::text[], %(customer)s::bigint[]) AS gone (term, customer)
+WHERE chunk = %(chunk)s::bigint AND search_term.term = gone.term AND search_term.customer = gone.customer;

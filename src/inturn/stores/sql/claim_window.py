@@ -16,10 +16,11 @@ from inturn.policy.groups import UNGROUPED, GroupName
 from inturn.policy.lanes import CustomerLanes, LaneTracker
 from inturn.policy.position import ahead_in_groups
 from inturn.policy.queue_turns import next_queue
-from inturn.policy.scheduler import FIRST_QUEUE, LEVELS, CustomerWork, Head, Level, Scheduler, track_of
+from inturn.policy.scheduler import FIRST_QUEUE, LEVELS, CustomerWork, Head, Level, Scheduler, track_of, tracks_of
 from inturn.policy.turn_policy import Order
 from inturn.store import live_slots
 from inturn.stores.sql.claim_types import ClaimedRow, ClaimWrite, QueueRow, QueueState, StartedEvent
+from inturn.stores.sql.deadlines import NO_HEAD, UNKNOWN_HEAD
 from inturn.stores.sql.lane_groups import ALL_LOADED, GROUP_KEY, NOTHING_LOADED, GroupWrites, TableGroups, new_group
 from inturn.stores.sql.lane_log import LaneChange, lane_track, level_of, queue_of
 from inturn.stores.sql.lanes import GROUP_TURN_COLUMN, ROW_LENGTH, SCHEDULED_COLUMN, WORK_LENGTH, TableLane
@@ -187,9 +188,9 @@ class ClaimWindow:
 
     def review_shares(self, queue: QueueRow, now: int) -> None:
         """Open and close customers by their shares of a queue's slots, before a claim takes documents."""
-        shares = self.scheduler(queue.number).shares
-        shares.live_slots = live_slots(self._queue.slots_of(queue.name), now)
-        if shares.at_limit:
+        scheduler = self.scheduler(queue.number)
+        scheduler.shares.live_slots = live_slots(self._queue.slots_of(queue.name), now)
+        if scheduler.shares.at_limit and scheduler.may_start:
             self._tracker.review_shares(queue.number, now)
 
     def _customer_with_lanes(self, name: str) -> CustomerLanes[TableLane]:
@@ -439,6 +440,8 @@ class ClaimWindow:
     def _load_overdue(self, queue: int, now: int) -> None:
         """Read what an overdue slot needs: the oldest head of each level, and the lowest turn where it is overdue."""
         since = now - self._policy.overdue_after
+        if UNKNOWN_HEAD in map(self.deadlines.oldest_head, tracks_of(queue)):
+            self._read_oldest_heads(queue)
         for level in self.scheduler(queue).levels[1:]:
             if level.open_lanes and self._may_be_overdue(queue, level, since):
                 self._load_oldest(queue, level)
@@ -447,6 +450,12 @@ class ClaimWindow:
                     self._load_lowest(queue, level)
                     if level.next_use_is_out_of_turn:
                         self._load_oldest_eligible(queue, level, now)
+
+    def _read_oldest_heads(self, queue: int) -> None:
+        """Read how old the oldest head of each level of a queue is, where no bounds of them are kept."""
+        rows = self._queries.fetch_many("oldest_heads", ("level",), [(track,) for track in tracks_of(queue)])
+        for track, ready_at in rows:
+            self.deadlines.oldest_heads[track] = NO_HEAD if ready_at is None else (ready_at, 0)
 
     def _may_be_overdue(self, queue: int, level: Level[TableLane], since: int) -> bool:
         """Compare with the oldest head: of lanes held, and of all others by `deadlines.oldest_heads`."""

@@ -66,11 +66,12 @@ class ClaimRun:
         is_due = self.window.deadlines.any_due(now)
         if is_due and (self._started or MAX_DUE_PER_TRANSACTION in self.process_due(now)):
             return None
-        queues = [queue for queue in self.queue.queues if queue.name in request.queues]
+        if self.queue.is_paused(request.worker):
+            return []
+        queues = [queue for queue in self.queue.queues if queue.name in request.queues and not queue.is_paused]
         for queue in queues:
             self.window.review_shares(queue, now)
-        weights = {queue.number: queue.weight for queue in queues if not queue.is_paused}
-        taken = [] if self.queue.is_paused(request.worker) else list(self._take(request, weights, now))
+        taken = list(self._take(request, {queue.number: queue.weight for queue in queues}, now))
         if taken:
             names = self._cache.customer_names(self.queries, {row.owner for row in taken})
             self._names |= {row.owner: names[row.owner] for row in taken}

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Final
 from inturn.policy.history import MAX_OPEN_CUSTOMERS, Figures, HistorySpan
 from inturn.store import Event, EventKind, Operator
 from inturn.store_history import FoldResult, History, HistoryCursor, HistoryRow, HistoryScope
-from inturn.stores.history import FOLDED, Batch, DocumentFacts, Rows, Sample, StateCounts, make_batch, make_sample
+from inturn.stores.history import (
+    FOLDED,
+    Batch,
+    DocumentFacts,
+    Rows,
+    Sample,
+    StateCounts,
+    make_batch,
+    make_sample,
+    next_events,
+)
 from inturn.stores.sql.queries import Queries
 from inturn.stores.sql.reader import QueueReader
 from inturn.stores.sql.rows import event_from_row, text_id
@@ -81,8 +91,8 @@ def _read_cursor(queries: Queries) -> HistoryCursor:
 
 def _read_batch(reader: QueueReader, limit: int, now: int) -> Batch:
     cursor = _read_cursor(reader.queries)
-    events = reader.events(cursor.event, limit)
-    sample = _read_sample(reader.queries) if len(events) < limit else None
+    events, is_complete = next_events(reader.events, cursor.event, limit)
+    sample = _read_sample(reader.queries) if is_complete else None
     return make_batch(cursor, events, _read_facts(reader.queries, events), sample, now)
 
 

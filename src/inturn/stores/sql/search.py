@@ -5,13 +5,21 @@ indexed chunk are read one by one.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from inturn.model import NO_METADATA, Document
 from inturn.search_query import DocumentTerms, SearchQuery, batch_term
-from inturn.store import MAX_CANDIDATES, MAX_FAILURES, CustomerMatch, ErrorMatch, SearchResult, matching_errors
+from inturn.store import (
+    MAX_CANDIDATES,
+    MAX_ERROR_BEGINNING,
+    MAX_FAILURES,
+    CustomerMatch,
+    ErrorMatch,
+    SearchResult,
+    matching_errors,
+)
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.rows import Row, document_from_row, parse_settings, text_id
 
@@ -19,20 +27,35 @@ CHUNK: Final = 2_048
 """Documents of a chunk. A search reads up to so many unindexed documents one by one, in about 20 ms."""
 MAX_UNINDEXED: Final = 2 * CHUNK
 """Unindexed documents that a search reads; of more, the newest."""
+WRITTEN_TERMS: Final = 4_000
+"""Terms that one transaction writes, in about 20 ms: with SQLite, claims wait for it."""
+PURGED_CHUNKS: Final = 8
+"""Chunks in which one transaction looks for a customer's terms."""
+TERM_COLUMNS: Final = ("term", "customer", "places")
 LAST_TEXT: Final = "\U0010ffff"
 READ_SIZE: Final = 100
 SEEN_ROWS: Final = 8
 
 
 class ChunkIndex(NamedTuple):
-    """What the index has of one chunk."""
+    """What the index is to have of one chunk, and how its terms differ from those that are stored."""
 
     chunk: int
     documents: int
     oldest: int
     newest: int
-    terms: Sequence[tuple[str, int, str]]
-    """Term, customer, and the places of its documents, in the order of the index."""
+    added: Sequence[tuple[str, int, str]]
+    """Term, customer, and the places of its documents, in the order of the index: new, or with other places."""
+    removed: Sequence[tuple[str, int]]
+
+    def parts(self) -> Iterator[tuple[str, Sequence[str], Sequence[Row]]]:
+        """Yield what transactions write one after another: the query, its columns, and rows."""
+        for query, columns, rows in (
+            ("remove_terms", TERM_COLUMNS[:2], self.removed),
+            ("add_terms", TERM_COLUMNS, self.added),
+        ):
+            for at in range(0, len(rows), WRITTEN_TERMS):
+                yield query, columns, rows[at : at + WRITTEN_TERMS]
 
 
 # -- the index ----------------------------------------------------------------------------------------------------
@@ -49,7 +72,7 @@ def read_next_chunk(queries: Queries) -> ChunkIndex | None:
 
 
 def read_chunk(queries: Queries, chunk: int) -> ChunkIndex:
-    """Read the documents of a chunk, and make its part of the index."""
+    """Read the documents of a chunk and what the index has of it, and make its part of the index."""
     start = chunk * CHUNK
     rows = queries.fetch_all("documents_to_index", first=start, last=start + CHUNK - 1)
     places: dict[tuple[str, int], list[str]] = {}
@@ -59,35 +82,68 @@ def read_chunk(queries: Queries, chunk: int) -> ChunkIndex:
         for term in (*terms.words, *terms.pairs, *(() if batch is None else (batch_term(batch),))):
             places.setdefault((term, customer), []).append(place)
     times = [row[-1] for row in rows] or [0]
-    terms_of_chunk = [(*key, ",".join(places[key])) for key in sorted(places)]
-    return ChunkIndex(chunk, len(rows), min(times), max(times), terms_of_chunk)
+    stored = {(term, customer): text for term, customer, text in queries.fetch_all("terms_of_chunk", chunk=chunk)}
+    added = [(*key, text) for key in sorted(places) if stored.get(key) != (text := ",".join(places[key]))]
+    return ChunkIndex(chunk, len(rows), min(times), max(times), added, sorted(stored.keys() - places.keys()))
 
 
-def add_chunk(queries: Queries, index: ChunkIndex) -> bool:
-    """Write a new chunk; False if another process has done so."""
-    if not queries.execute("advance_search", chunk=index.chunk, next=index.chunk + 1):
+def write_terms(queries: Queries, index: ChunkIndex, part: tuple[str, Sequence[str], Sequence[Row]]) -> bool:
+    """Write a part of a chunk's terms; False if documents of it are gone by now."""
+    query, columns, rows = part
+    if _is_outdated(queries, index):
         return False
-    _write_chunk(queries, index)
+    queries.execute_many(query, columns, rows, chunk=index.chunk)
     return True
 
 
-def replace_chunk(queries: Queries, index: ChunkIndex) -> None:
-    """Write a chunk again, of which documents are gone."""
-    if queries.execute("remove_chunk", chunk=index.chunk):  # otherwise another process does so
-        queries.execute("remove_terms", chunk=index.chunk)
-        _write_chunk(queries, index)
-
-
-def _write_chunk(queries: Queries, index: ChunkIndex) -> None:
+def add_chunk(queries: Queries, index: ChunkIndex) -> bool:
+    """Let searches use a new chunk, after its terms; False if it is outdated, or another process has done so."""
+    if _is_outdated(queries, index) or not queries.execute("advance_search", chunk=index.chunk, next=index.chunk + 1):
+        return False
     if index.documents:
-        figures = {"documents": index.documents, "oldest": index.oldest, "newest": index.newest}
-        queries.execute("add_chunk", chunk=index.chunk, **figures)
-        queries.execute_many("add_terms", ("term", "customer", "places"), index.terms, chunk=index.chunk)
+        queries.execute("add_chunk", chunk=index.chunk, **_figures(index))
+    return True
 
 
-def stale_chunks(queries: Queries) -> list[int]:
-    """Return the chunks that have fewer documents than when they were indexed."""
-    return [chunk for (chunk,) in queries.fetch_all("stale_chunks", size=CHUNK)]
+def update_chunk(queries: Queries, index: ChunkIndex) -> bool:
+    """Record that the terms of a chunk are those of the documents that are left; False if it is outdated."""
+    if _is_outdated(queries, index):
+        return False
+    if index.documents:
+        queries.execute("update_chunk", chunk=index.chunk, **_figures(index))
+    else:
+        queries.execute("remove_chunk", chunk=index.chunk)
+    return True
+
+
+def _figures(index: ChunkIndex) -> dict[str, int]:
+    return {"documents": index.documents, "oldest": index.oldest, "newest": index.newest}
+
+
+def _is_outdated(queries: Queries, index: ChunkIndex) -> bool:
+    """Return whether documents of a chunk are gone since it was read: none ever joins it."""
+    start = index.chunk * CHUNK
+    return int(scalar(queries, "documents_between", first=start, last=start + CHUNK - 1)) != index.documents
+
+
+def stale_chunks(queries: Queries, limit: int) -> list[int]:
+    """Return the first chunks that have fewer documents than when they were indexed."""
+    return [chunk for (chunk,) in queries.fetch_all("stale_chunks", size=CHUNK, limit=limit)]
+
+
+def indexed_ranges(queries: Queries) -> list[tuple[int, int]]:
+    """Return the first and the last chunk of successive parts of the index."""
+    first, last = queries.fetch_one("indexed_chunks") or (None, None)
+    if first is None:
+        return []
+    return [(at, at + PURGED_CHUNKS - 1) for at in range(first, last + 1, PURGED_CHUNKS)]
+
+
+def purge_terms(queries: Queries, customer: str, chunks: tuple[int, int]) -> None:
+    """Delete the terms of a customer without documents from a part of the index; `clean_index` does the rest."""
+    row, (first, last) = queries.fetch_one("customer", name=customer), chunks
+    if row is not None:
+        queries.execute("purge_terms", customer=row[0], first=first, last=last)
 
 
 def seqs_submitted_between(queries: Queries, since: int, until: int) -> tuple[int, int | None]:
@@ -198,7 +254,8 @@ class Search:
 
     def _errors(self) -> tuple[ErrorMatch, ...]:
         """Return the errors of failed documents that have the text, newest first."""
-        rows = self._queries.fetch_all("newest_failures", owner=self._owner, limit=MAX_FAILURES + 1)
+        values = {"owner": self._owner, "limit": MAX_FAILURES + 1, "characters": MAX_ERROR_BEGINNING}
+        rows = self._queries.fetch_all("newest_failures", **values)
         failures = ((text_id(id_), error) for id_, error in rows[:MAX_FAILURES])
         matches, are_all = matching_errors(failures, self._query, self._limit)
         self._is_complete &= are_all and len(rows) <= MAX_FAILURES

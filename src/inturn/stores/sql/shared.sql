@@ -215,11 +215,23 @@ SELECT seq, customer, name, metadata, batch, submitted_at FROM document WHERE se
 -- name: add_chunk
 INSERT INTO search_chunk (chunk, documents, oldest, newest) VALUES (:chunk, :documents, :oldest, :newest);
 
+-- name: update_chunk
+UPDATE search_chunk SET documents = :documents, oldest = :oldest, newest = :newest WHERE chunk = :chunk;
+
 -- name: remove_chunk
 DELETE FROM search_chunk WHERE chunk = :chunk;
 
--- name: remove_terms
-DELETE FROM search_term WHERE chunk = :chunk;
+-- name: documents_between
+SELECT count(*) FROM document WHERE seq BETWEEN :first AND :last;
+
+-- name: terms_of_chunk
+SELECT term, customer, places FROM search_term WHERE chunk = :chunk;
+
+-- name: indexed_chunks
+SELECT min(chunk), max(chunk) FROM search_term;
+
+-- name: purge_terms
+DELETE FROM search_term WHERE chunk BETWEEN :first AND :last AND customer = :customer;
 
 -- name: chunks_between
 SELECT min(chunk), max(chunk) FROM search_chunk WHERE newest >= :since AND oldest < :until;

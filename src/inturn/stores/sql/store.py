@@ -4,13 +4,14 @@ A store brings transactions (`write`, `read`, `claim_transaction`), a `Submitter
 """
 
 import json
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from inturn.errors import StoreReadOnlyError
+from inturn.errors import StoreError
 from inturn.model import (
     DEFAULT_QUEUE,
     NO_METADATA,
@@ -63,12 +64,13 @@ from inturn.stores.sql.claim_types import ClaimQueries
 from inturn.stores.sql.history import SqlHistory
 from inturn.stores.sql.queries import Queries, QueueCache
 from inturn.stores.sql.reader import QueueReader
+from inturn.stores.sql.search import ChunkIndex
 from inturn.stores.sql.submit import Submitter
 from inturn.stores.sql.transitions import MAX_DUE_PER_TRANSACTION, Transitions
 
 Answer = TypeVar("Answer")
-MAX_INDEXED_BY_SEARCH: Final = 8_000
-"""Documents that a search indexes first, in about 100 ms."""
+MAX_SECONDS_BY_SEARCH: Final = 0.1
+"""How long a search indexes documents first; a part that has begun is finished."""
 
 
 class SqlStore(Store):
@@ -201,7 +203,10 @@ class SqlStore(Store):
             transitions.flush()
             return removed
 
-        return self.write(work, ends_runs=True, has_timeout=False)
+        removed = self.write(work, ends_runs=True, has_timeout=False)
+        for chunks in self.read(lambda reader: search.indexed_ranges(reader.queries)):
+            self.write(partial(search.purge_terms, customer=customer, chunks=chunks))
+        return removed
 
     def change_customer(
         self,
@@ -293,9 +298,14 @@ class SqlStore(Store):
         return self.read(lambda reader: reader.documents(where, limit, after, sort))
 
     def search(self, text: str, *, limit: int, customer: str | None = None) -> SearchResult:
-        with suppress(StoreReadOnlyError):
-            self.index_documents(limit=MAX_INDEXED_BY_SEARCH)
+        with suppress(StoreError):  # read-only, full or locked: the search says that it is not complete
+            self._index_for(MAX_SECONDS_BY_SEARCH)
         return self.read(lambda reader: reader.search(text, limit, customer))
+
+    def _index_for(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self.index_documents(limit=1) and time.monotonic() < until:
+            pass
 
     def index_documents(self, *, limit: int) -> int:
         indexed = 0
@@ -304,16 +314,22 @@ class SqlStore(Store):
             new = self.read(lambda reader: search.read_next_chunk(reader.queries))
             if new is None:
                 break
-            if self.write(partial(search.add_chunk, index=new)):
+            if self._write_index(new, search.add_chunk):
                 indexed += new.documents
         return indexed
 
-    def clean_index(self) -> int:
-        stale = self.read(lambda reader: search.stale_chunks(reader.queries))
+    def clean_index(self, *, limit: int) -> int:
+        stale = self.read(lambda reader: search.stale_chunks(reader.queries, limit))
         for chunk in stale:
-            index = self.read(partial(_read_chunk, chunk=chunk))
-            self.write(partial(search.replace_chunk, index=index))
+            self._write_index(self.read(partial(_read_chunk, chunk=chunk)), search.update_chunk)
         return len(stale)
+
+    def _write_index(self, index: ChunkIndex, finish: Callable[[Queries, ChunkIndex], bool]) -> bool:
+        """Write a chunk of the index part by part; False if it is outdated, or another process was faster."""
+        for part in index.parts():
+            if not self.write(partial(search.write_terms, index=index, part=part)):
+                return False
+        return self.write(lambda queries: finish(queries, index))
 
     def move_search_bound(self) -> None:
         """Find out up to which seq documents can be indexed, where commits do not follow the order of seqs."""
@@ -423,5 +439,5 @@ class SqlStore(Store):
         )
 
 
-def _read_chunk(reader: QueueReader, *, chunk: int) -> search.ChunkIndex:
+def _read_chunk(reader: QueueReader, *, chunk: int) -> ChunkIndex:
     return search.read_chunk(reader.queries, chunk)

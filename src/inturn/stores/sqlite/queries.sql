@@ -176,10 +176,17 @@ SELECT count(*) FROM document INDEXED BY document_lane
 WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to;
 
 -- name: lanes_of
-SELECT :customer, :level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+SELECT value ->> 0, value ->> 1, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
     out_of_turn_at, group_turn, unit_time, in_flight, NULL
-FROM (SELECT 1) LEFT JOIN lane ON lane.customer = :customer AND lane.level = :level
-    LEFT JOIN queue_work ON queue_work.customer = :customer AND queue_work.queue = :level / 10;
+FROM json_each(:rows) LEFT JOIN lane ON lane.customer = value ->> 0 AND lane.level = value ->> 1
+    LEFT JOIN queue_work ON queue_work.customer = value ->> 0 AND queue_work.queue = (value ->> 1) / 10;
+
+-- name: oldest_heads
+SELECT value ->> 0, (
+    SELECT head_ready_at FROM lane INDEXED BY lane_age
+    WHERE scheduled = 1 AND level = value ->> 0 ORDER BY head_ready_at, head_seq LIMIT 1
+)
+FROM json_each(:rows);
 
 -- name: lowest_lanes
 SELECT lane.customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
@@ -455,7 +462,8 @@ SELECT customer, lane, count(*) FROM (
     UNION
     SELECT document.customer, document.lane, seq
     FROM document JOIN lane_group
-        ON lane_group.customer = document.customer AND lane_group.level + 1000 * lane_group.number = document.lane
+        ON lane_group.customer = document.customer AND lane_group.level = document.lane % 1000
+            AND lane_group.number = document.lane / 1000
     WHERE state = 'waiting' AND seq >= scan_from
     UNION
     SELECT customer, lane, seq FROM requeued

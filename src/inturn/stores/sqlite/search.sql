@@ -28,7 +28,7 @@ WHERE (:name IS NULL OR name = :name)
   AND (instr(lower_case(name), :text) > 0 OR settings ->> 'display_name' IS NOT NULL);
 
 -- name: newest_failures
-SELECT id, error FROM document INDEXED BY document_clock
+SELECT id, substr(error, 1, :characters) FROM document INDEXED BY document_clock
 WHERE state = 'failed' AND state <> 'waiting' AND (:owner IS NULL OR customer = :owner)
 ORDER BY coalesce(due_at, finished_at) DESC, seq DESC LIMIT :limit;
 
@@ -36,7 +36,11 @@ ORDER BY coalesce(due_at, finished_at) DESC, seq DESC LIMIT :limit;
 SELECT search_chunk.chunk FROM search_chunk LEFT JOIN (
     SELECT seq / :size AS chunk, count(*) AS documents FROM document INDEXED BY document_id GROUP BY 1
 ) AS present ON present.chunk = search_chunk.chunk
-WHERE coalesce(present.documents, 0) < search_chunk.documents ORDER BY 1;
+WHERE coalesce(present.documents, 0) < search_chunk.documents ORDER BY 1 LIMIT :limit;
 
 -- name: add_terms
-INSERT INTO search_term (chunk, term, customer, places) VALUES (:chunk, :term, :customer, :places);
+INSERT INTO search_term (chunk, term, customer, places) VALUES (:chunk, :term, :customer, :places)
+ON CONFLICT (chunk, term, customer) DO UPDATE SET places = excluded.places;
+
+-- name: remove_terms
+DELETE FROM search_term WHERE chunk = :chunk AND term = :term AND customer = :customer;

@@ -19,7 +19,7 @@ class TestForecasts:
         log = harness.store.forecast_log()
         assert log == ForecastLog().add([first]).add([third, second])
         assert log.outcomes == (first, second, third)
-        assert log.held_since(START - HOUR) == (2, 3)
+        assert log.held_between(START - HOUR, START + HOUR) == (2, 3)
 
     @guarantee("S71")
     def test_concurrent_calls_lose_nothing(self, harness: StoreHarness) -> None:

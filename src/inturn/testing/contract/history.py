@@ -176,6 +176,37 @@ class TestHistory:
         now = harness.clock.now()
         assert history.cursor() == (3, START + seconds(1), now, now + HISTORY_INTERVAL)
 
+    @guarantee("S59")
+    def test_a_clock_that_was_ahead_does_not_say_that_the_future_is_known(self, harness: StoreHarness) -> None:
+        history = harness.store.history
+        history.fold(limit=9, now=START + DAY)
+        harness.submit("acme")
+        assert history.fold(limit=9, now=START + 5) == FoldResult(1, is_complete=True)
+        assert history.cursor().until == START + 5
+
+    @guarantee("S58")
+    def test_a_fold_reads_no_more_documents_than_it_may(self, harness: StoreHarness) -> None:
+        history = harness.store.history
+        for _ in range(3):
+            harness.submit("acme", 400)
+        assert [history.fold(limit=50) for _ in range(3)] == [
+            FoldResult(1, is_complete=False),
+            FoldResult(1, is_complete=False),
+            FoldResult(1, is_complete=True),
+        ]
+        harness.submit("acme", 700)
+        assert history.fold(limit=50) == FoldResult(1, is_complete=True)
+        assert total(harness).submitted == 1_900
+
+    @guarantee("S58")
+    def test_a_fold_changes_a_bounded_number_of_minutes(self, harness: StoreHarness) -> None:
+        for _ in range(35):
+            harness.submit("acme")
+            harness.advance(60)
+        assert harness.store.history.fold(limit=1_000) == FoldResult(30, is_complete=False)
+        assert harness.store.history.fold(limit=1_000) == FoldResult(5, is_complete=True)
+        assert len(rows(harness, MINUTE, QUEUE)) == 36
+
     @guarantee("S60")
     def test_customers_beyond_the_busiest_are_summed(self, harness: StoreHarness) -> None:
         harness.set_policy(SINGLE_LEVEL_POLICY)

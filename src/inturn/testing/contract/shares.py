@@ -266,6 +266,37 @@ class TestShares:
         assert harness.claim_customers(20).count("flood") == 20
 
     @guarantee("S55")
+    def test_claim_of_a_paused_queue_opens_nothing(self, harness: StoreHarness) -> None:
+        """A store need not begin a claim that may start nothing, so it changes nothing: no lane joins the order."""
+        report_slots(harness, 8)
+        flood_beside_another(harness)
+        harness.claim(20)
+        harness.store.pause(ANNA)
+        report_slots(harness, 0)
+        assert harness.claim(1) == ()
+        assert harness.store.customer("flood").at_slot_limit
+        harness.store.resume(ANNA)
+        assert harness.claim_customers(1) == ["flood"]
+
+    @guarantee("S55")
+    def test_claim_of_an_empty_queue_forgets_no_limit(self, harness: StoreHarness) -> None:
+        """Claims while nothing waits see more slots for a moment. The customer still holds what it held."""
+        report_slots(harness, 8)
+        harness.set_policy(SINGLE_LEVEL_POLICY)
+        harness.submit("flood", 7)
+        harness.submit("other")
+        assert len(harness.claim(20)) == 8
+        harness.advance(20)
+        assert harness.claim(1) == ()
+        report_slots(harness, 80)
+        assert harness.claim(1) == ()
+        report_slots(harness, 8)
+        harness.submit("newcomer")
+        assert harness.claim_customers(1) == ["newcomer"]
+        harness.submit("flood", 3)
+        assert harness.claim(1) == ()
+
+    @guarantee("S55")
     def test_clock_that_was_ahead_closes_nothing_for_long(self, harness: StoreHarness) -> None:
         report_slots(harness, 8)
         harness.advance(86_400)
