@@ -9,13 +9,16 @@ import { HistoryPanel, perMinute, readWaits } from "../../components/history_pan
 /** @import { View } from "../../router.js" */
 
 const TOP_CUSTOMERS = 6;
+/** As high as a list of what needs attention beside it. */
+const CHART_HEIGHT = 250;
 
 /** @param {View} view */
 export function queueHistory(view) {
+  const height = CHART_HEIGHT;
   return new HistoryPanel(view, {
-    waits: { label: t("overview.tab_waits"), chart: { format: duration, isLength: true }, read: readWaits },
-    throughput: { label: t("overview.tab_throughput"), by: "customer", top: TOP_CUSTOMERS, chart: { format: roundedNumber, isStacked: true }, read: readThroughput },
-    levels: { label: t("overview.tab_levels"), by: "level", chart: { format: number, isStacked: true }, read: readLevels },
+    waits: { label: t("overview.tab_waits"), chart: { height, format: duration, isLength: true }, read: readWaits },
+    throughput: { label: t("overview.tab_throughput"), by: "customer", top: TOP_CUSTOMERS, chart: { height, format: roundedNumber, isStacked: true }, read: readThroughput },
+    levels: { label: t("overview.tab_levels"), by: "level", chart: { height, format: number, isStacked: true }, read: readLevels },
   });
 }
 
