@@ -172,6 +172,27 @@ def test_what_failed_since_yesterday_is_retried_in_three_clicks(harness: Harness
     assert list(states) == ["failed"]
 
 
+def test_the_customer_typed_last_does_not_take_the_click_away(harness: Harness, visit: Visit) -> None:
+    """The field lost the focus while the button was pressed, and counted again: that disabled the button."""
+    harness.fail(harness.submit("hapless", "1.pdf"))
+    page = visit(f"{harness.url}/documents")
+    page.get_by_role("button", name="Retry failed…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("combobox", name="Customer").fill("hapless")
+    button = dialog.get_by_role("button", name="Retry 1 document")
+    box = button.bounding_box()
+    assert box is not None
+    page.route(
+        "**/v1/documents/retry*",
+        lambda route: None if "dry_run" in (route.request.post_data or "") else route.continue_(),
+    )
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.wait_for_timeout(50)
+    page.mouse.up()
+    expect(page.locator(".toast")).to_contain_text("1 document queued for retry.")
+
+
 def test_the_list_is_sorted_by_processing_time(harness: Harness, visit: Visit) -> None:
     page = visit(f"{harness.url}/documents?sort=work")
     rows = page.locator("tbody tr")

@@ -138,7 +138,8 @@ def test_a_pause_of_the_queue_and_a_resume_from_the_strip_are_undone(
     assert queue.paused() is None
     queue.pause(Operator("ben", "the disk is full"))
     page = visit(f"{server.url}/customers")
-    page.locator(".notice[data-kind=queue_paused]").get_by_role("button", name="Resume").click()
+    notice = page.locator(".notice[data-kind=queue_paused]", has_text="the disk is full")
+    notice.get_by_role("button", name="Resume").click()
     wait_until(lambda: queue.paused() is None, timeout=60)
     undo(page)
     expect_undone(page)
