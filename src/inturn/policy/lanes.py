@@ -36,9 +36,12 @@ class CustomerLanes(Generic[LaneT]):
     @property
     def is_open(self) -> bool:
         """Whether its documents may be started now: no pause, cap, rate limit or share closes it."""
+        return not self.at_slot_limit and self.is_open_but_for_share
+
+    @property
+    def is_open_but_for_share(self) -> bool:
+        """Whether no pause, cap or rate limit closes it."""
         settings = self.settings
-        if self.at_slot_limit:
-            return False
         if settings is DEFAULT_SETTINGS:
             return True
         if settings.paused or self.rate_closed_until is not None:
