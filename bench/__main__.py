@@ -17,6 +17,7 @@ NAMES = (
     "http",
     "celery",
     "page",
+    "many",
 )
 
 

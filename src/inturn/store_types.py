@@ -369,6 +369,8 @@ class ClosedLane(NamedTuple):
     level: int
     waiting: int
     head: Head
+    by_share: bool = False
+    """Whether only the share of the slots closes it: it opens when one of the customer's documents ends."""
 
 
 class SchedulerSnapshot(NamedTuple):

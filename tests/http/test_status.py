@@ -82,6 +82,18 @@ def test_overdue_levels_are_told(harness: Harness, anna: TestClient) -> None:
     assert notices_of(anna)["overdue"]["levels"] == [1, 2]
 
 
+def test_a_share_of_the_slots_neither_holds_nor_hides_overdue_documents(harness: Harness, anna: TestClient) -> None:
+    """It closes and opens a customer with each of its documents: figures and notices would come and go with it."""
+    report(harness)
+    harness.queue.submit("other", [NewDocument("a")])
+    harness.queue.submit("flood", [NewDocument("a")] * 40, now=harness.queue.now() - 901 * SECOND)
+    assert [claim.document.customer for claim in harness.queue.claim("w1", 8)].count("flood") == 3
+    assert harness.queue.customer("flood").at_slot_limit
+    assert notices_of(anna)["overdue"]["levels"] == [2, 3, 4, 5, 6, 7, 8, 9]
+    overview = anna.get("/v1/overview").json()
+    assert (overview["customers"], overview["held_customers"], overview["held"]) == (1, 0, 0)
+
+
 def test_many_failures_are_told(harness: Harness, anna: TestClient) -> None:
     report(harness)
     harness.queue.submit("acme", [NewDocument("a", max_attempts=1)] * 20)

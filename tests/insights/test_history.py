@@ -115,3 +115,14 @@ def test_what_has_no_answer_is_refused(queue: Queue, fields: dict[str, object], 
     query = HistoryQuery(START, START + HOUR)._replace(**fields)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=message):
         read_history(queue, query)
+
+
+def test_customers_with_series_are_those_of_which_most_was_processed(queue: Queue, clock: ManualClock) -> None:
+    submit(queue, "done", 2)
+    for claim in queue.claim("worker", 2):
+        queue.finish(claim, {})
+    submit(queue, "waits", 50)
+    queue.fold_history(limit=10)
+    clock.advance(1)
+    view = last_minutes(queue, 2, by=HistoryBy.CUSTOMER, top=1)
+    assert [series.key for series in view.series] == ["done", ""]

@@ -52,20 +52,18 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess
 
 
 def handle(page: Page) -> Locator:
-    return page.locator(".overview-history .chart-handle")
+    return page.locator(".history-panel .chart-handle")
 
 
 def points(page: Page) -> int:
     """The number of points in the chart's first line."""
-    path = page.locator(".overview-history :is(.chart-line, .chart-area)").first.get_attribute("d") or ""
+    path = page.locator(".history-panel :is(.chart-line, .chart-area)").first.get_attribute("d") or ""
     return len(re.findall("[ML]", path))
 
 
 def opened(visit: Visit, server: ServerProcess, query: str = "", **options: Any) -> Page:
     page = visit(f"{server.url}/{query}", **options)
-    expect(page.locator(".overview-history :is(.chart-line, .chart-area)").first).to_have_attribute(
-        "d", re.compile("^M")
-    )
+    expect(page.locator(".history-panel :is(.chart-line, .chart-area)").first).to_have_attribute("d", re.compile("^M"))
     return page
 
 
@@ -82,12 +80,29 @@ def test_ranges_are_shown_and_kept_in_the_address(eventful: ServerProcess, visit
     expect(page.get_by_role("tab", name="7 d")).to_have_attribute("aria-selected", "true")
 
 
+def test_a_customers_page_has_charts_of_its_own(eventful: ServerProcess, visit: Visit) -> None:
+    page = opened(visit, eventful, "customers/Gamma")
+    assert 58 <= points(page) <= 61
+    page.get_by_role("tab", name="Documents/min").click()
+    page.wait_for_url("**/customers/Gamma?tab=documents")
+    legend = page.locator(".history-panel .legend")
+    expect(legend).to_have_text(re.compile("Submitted.*Done.*Failed"))
+    slider = page.get_by_role("slider", name="Documents/min")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile("Submitted 3,"))  # Beta sent 2 a minute, Acme 1
+    page.get_by_role("tab", name="15 min").click()
+    page.wait_for_url("**/customers/Gamma?tab=documents&range=15m")
+    page.get_by_role("tab", name="Waiting", exact=True).click()
+    expect(page.locator(".history-panel .chart-area")).to_have_count(1)
+
+
 def test_times_on_the_axis_are_round_in_the_readers_zone(eventful: ServerProcess, browser: Browser) -> None:
     for zone in ("UTC", "Asia/Kathmandu"):  # 5:45 hours ahead
         with browser.new_context(locale="de", timezone_id=zone) as context:
             page = context.new_page()
             page.goto(eventful.url)
-            marks = page.locator(".overview-history .chart-mark[text-anchor=middle]")
+            marks = page.locator(".history-panel .chart-mark[text-anchor=middle]")
             expect(marks.first).to_be_visible()
             texts = marks.all_text_contents()
             assert len(texts) >= 3
@@ -146,7 +161,7 @@ def test_zoom_with_the_pointer_and_back(eventful: ServerProcess, visit: Visit) -
 
 def test_legend_hides_series_and_the_address_keeps_them(eventful: ServerProcess, visit: Visit) -> None:
     page = opened(visit, eventful)
-    lines = page.locator(".overview-history .chart-line")
+    lines = page.locator(".history-panel .chart-line")
     expect(lines).to_have_count(2)
     page.get_by_role("button", name="p95", exact=True).click()
     expect(lines).to_have_count(1)
@@ -158,7 +173,7 @@ def test_legend_hides_series_and_the_address_keeps_them(eventful: ServerProcess,
 
 def test_throughput_is_stacked_by_customer(eventful: ServerProcess, visit: Visit) -> None:
     page = opened(visit, eventful, "?tab=throughput")
-    expect(page.locator(".overview-history .chart-area")).to_have_count(len(CUSTOMERS))
+    expect(page.locator(".history-panel .chart-area")).to_have_count(len(CUSTOMERS))
     expect(page.locator(".history-legend")).to_contain_text("Gamma")
     handle(page).focus()
     page.keyboard.press("Home")
@@ -167,14 +182,14 @@ def test_throughput_is_stacked_by_customer(eventful: ServerProcess, visit: Visit
     text = page.get_by_role("slider").get_attribute("aria-valuetext") or ""
     assert all(customer in text for customer in CUSTOMERS)
     page.get_by_role("tab", name="Waiting by level").click()
-    expect(page.locator(".overview-history .chart-area.series-level").first).to_have_attribute("d", re.compile("^M"))
+    expect(page.locator(".history-panel .chart-area.series-level").first).to_have_attribute("d", re.compile("^M"))
 
 
 def test_time_before_the_history_is_a_gap(eventful: ServerProcess, visit: Visit) -> None:
     page = opened(visit, eventful, "?range=24h&tab=throughput")
-    path = page.locator(".overview-history .chart-area").first.get_attribute("d") or ""
+    path = page.locator(".history-panel .chart-area").first.get_attribute("d") or ""
     first_x = float(re.findall(r"M([\d.]+)", path)[0])
-    width = float(page.locator(".overview-history .chart").get_attribute("width") or 0)
+    width = float(page.locator(".history-panel .chart").get_attribute("width") or 0)
     assert first_x > 0.8 * width  # nothing is drawn, least of all a zero, for the 22 hours before
 
 

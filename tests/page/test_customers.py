@@ -446,7 +446,7 @@ def test_a_customer_at_its_share_is_marked_and_its_documents_say_so(
         waiting = next(document.id for document in queue.documents().items if document.id not in held)
         assert queue.customer("acme").at_slot_limit
     page = visit(server.url + "/customers", width="phone", language="de")
-    expect(page.locator("tbody tr").filter(has_text="acme").locator(".badge").first).to_have_text("An seinem Anteil")
+    expect(page.locator("tbody tr").filter(has_text="acme").locator(".badge").first).to_have_text("Anteil ausgeschöpft")
     expect(page.locator("tbody tr").filter(has_text="quick")).not_to_contain_text("Anteil")
     page = visit(address(server, "acme"))
     status = page.locator(".customer-status")

@@ -84,3 +84,22 @@ def test_the_page_that_is_shown_and_what_is_chosen_are_marked_in_forced_colours(
     primary.click()
     expect(page.get_by_role("dialog")).to_be_visible()
     assert axe_violations(page) == []
+
+
+def test_the_chosen_chart_and_its_areas_are_told_apart_in_forced_colours(shared: ServerProcess, visit: Visit) -> None:
+    page = visit("about:blank")
+    page.emulate_media(forced_colors="active")
+    page.goto(f"{shared.url}/?tab=throughput")
+    outline = "(node) => getComputedStyle(node).outlineStyle"
+    for name in ("Throughput by customer", "1 h"):
+        assert page.get_by_role("tab", name=name, exact=True).evaluate(outline) == "solid"
+    assert page.get_by_role("tab", name="Wait time").evaluate(outline) == "none"
+    names = [*(f"series-{number}" for number in range(1, 7)), "series-others"]
+    names += [f"level-{level} series-level" for level in (1, 5, 9)]
+    colours = page.evaluate(
+        "(names) => names.map((name) => { const node = document.createElement('i'); node.className = name;"
+        " node.style.color = 'var(--series)'; node.style.forcedColorAdjust = 'none'; document.body.append(node);"
+        " return getComputedStyle(node).color; })",
+        names,
+    )
+    assert len(set(colours)) == len(names)

@@ -163,13 +163,34 @@ def test_what_failed_since_yesterday_is_retried_in_three_clicks(harness: Harness
     other = harness.submit("lucky", "1.pdf")
     harness.fail(*ids, other)
     page = visit(f"{harness.url}/documents?customer=unlucky")
-    page.get_by_role("button", name="Retry failed …").click()
+    page.get_by_role("button", name="Retry failed…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("3 failed documents")).to_be_visible()
     dialog.get_by_role("button", name="Retry 3 documents").click()
     expect(page.get_by_role("row").filter(has_text=re.compile("waiting", re.IGNORECASE))).to_have_count(3)
     states = harness.queue.counts(DocumentFilter(customer="lucky")).states
     assert list(states) == ["failed"]
+
+
+def test_the_customer_typed_last_does_not_take_the_click_away(harness: Harness, visit: Visit) -> None:
+    """The field lost the focus while the button was pressed, and counted again: that disabled the button."""
+    harness.fail(harness.submit("hapless", "1.pdf"))
+    page = visit(f"{harness.url}/documents")
+    page.get_by_role("button", name="Retry failed…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("combobox", name="Customer").fill("hapless")
+    button = dialog.get_by_role("button", name="Retry 1 document")
+    box = button.bounding_box()
+    assert box is not None
+    page.route(
+        "**/v1/documents/retry*",
+        lambda route: None if "dry_run" in (route.request.post_data or "") else route.continue_(),
+    )
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.wait_for_timeout(50)
+    page.mouse.up()
+    expect(page.locator(".toast")).to_contain_text("1 document queued for retry.")
 
 
 def test_the_list_is_sorted_by_processing_time(harness: Harness, visit: Visit) -> None:
@@ -190,7 +211,7 @@ def test_columns_and_views_are_kept_in_the_browser(harness: Harness, visit: Visi
     page.get_by_role("checkbox", name="Level").uncheck()
     expect(header).to_be_hidden()
     page.get_by_text("Saved views", exact=True).click()
-    page.get_by_role("button", name="Save this view …").click()
+    page.get_by_role("button", name="Save this view…").click()
     page.get_by_label("Name of the view").fill("mine")
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
     page.goto(f"{harness.url}/documents")

@@ -104,3 +104,17 @@ def test_a_customer_reads_its_own_words_and_a_reader_has_no_button(
         assert page.locator(".notice button").count() == 0
         if key == own:
             assert "ben" not in notice.inner_text()
+
+
+def test_the_first_page_does_not_wait_for_the_strip(server: ServerProcess, visit: Visit) -> None:
+    """Of a large queue the notices take longest to read, and would share the server's processor with the page."""
+    asked: list[str] = []
+    page = visit("about:blank", alone=True)
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("requestfinished", lambda request: asked.append(f"done {request.url}"))
+    with page.expect_response("**/v1/status"):
+        page.goto(f"{server.url}/customers")
+    order = [line for line in asked if "/v1/" in line and "events" not in line]
+    assert "/v1/customers?" in order[0]
+    assert order[1] == f"done {order[0]}"
+    assert order[2].endswith("/v1/status")

@@ -50,11 +50,20 @@ ANSWERS = {
     "why": "box ",
     "workers": "scan-1",
     "failures": "is broken",
-    "retry": "9",
+    "retry --error": "9",
+    "retry --customer": "24",
+    "search": f"invoice {support_queue.INVOICE}.pdf",
+    "workers pause": "scan-2 takes no more documents",
+    "history": "Failed",
     "customer": "Helix",
     "resume": "",
 }
-"""What a command of docs/support.md prints, among other things."""
+"""What a command of docs/support.md prints, among other things, by how it begins."""
+
+
+def answer_of(command: list[str]) -> str:
+    """The longest beginning that fits."""
+    return max((start for start in ANSWERS if " ".join(command).startswith(start)), key=len, default="")
 
 
 def test_the_commands_of_the_page_answer_too(tmp_path: Path) -> None:
@@ -64,13 +73,13 @@ def test_the_commands_of_the_page_answer_too(tmp_path: Path) -> None:
         id_ = queue.documents(waiting, limit=1).items[0].id
     blocks = re.findall(r"```sh\n(.*?)```", (DOCS / "support.md").read_text(), re.DOTALL)
     commands = [shlex.split(line) for block in blocks for line in block.strip().split("\n")]
-    assert {command[1] for command in commands} == ANSWERS.keys()
+    assert {answer_of(command[1:]) for command in commands} == ANSWERS.keys()
     for _, *command in commands:
         call = [sys.executable, "-m", "inturn.cli", *(id_ if word == "ID" else word for word in command)]
         environment = os.environ | {"INTURN_STORE": str(tmp_path / "inturn.db"), "INTURN_LANG": "en", "COLUMNS": "200"}
         done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
         assert done.returncode == 0, done.stderr
-        assert ANSWERS[command[0]] in done.stdout, done.stdout
+        assert ANSWERS[answer_of(command)] in done.stdout, done.stdout
 
 
 def number_in(text: str) -> int:

@@ -92,6 +92,7 @@ def test_a_silent_worker_says_what_becomes_of_its_documents(server: ServerProces
     report(queue, "scan-1", next(iter(queue.workers()[1].report.at_work or {})), seconds_ago=90)
     page = visit(f"{server.url}/workers")
     expect(page.locator(".worker-card")).to_have_count(2)
+    expect(page.locator(".page-workers > p").first).to_have_text("2 not responding")  # their slots take nothing
     gone, scan = page.locator(".worker-card").all()
     for card in (gone, scan):
         expect(card.locator(".worker-card-head .badge")).to_have_text("Not responding")

@@ -41,6 +41,7 @@ def write(path: Path, *, bulk: int = 600) -> None:
     now = time.time_ns() // 1_000
     clock = ManualClock(now - 30 * HOUR)
     with inturn.open(str(path), clock=clock) as queue:
+        queue.fold_history(limit=1)  # the history begins here
         _night(queue, clock)
         clock.set(now - 3 * HOUR)
         _held(queue)
@@ -53,6 +54,10 @@ def write(path: Path, *, bulk: int = 600) -> None:
         _day(queue, clock, now)
         clock.set(now)
         _work(queue, clock)
+        while not queue.fold_history(limit=10_000).is_complete:
+            pass
+        while queue.index_documents(limit=10_000):
+            pass
 
 
 def _night(queue: Queue, clock: ManualClock) -> None:

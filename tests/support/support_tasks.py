@@ -64,6 +64,16 @@ def find_by_name(user: User) -> None:
     user.look()
 
 
+def find_by_metadata(user: User) -> None:
+    user.page.keyboard.press("/")
+    user.page.keyboard.type(f"invoice:{queue.INVOICE}")
+    option = user.page.get_by_role("option", name=queue.INVOICE)
+    expect(option).to_be_visible()
+    user.look()
+    user.click(option)
+    expect(user.page.get_by_role("heading", level=1)).to_have_text(f"invoice {queue.INVOICE}.pdf")
+
+
 def why_and_until_when(user: User) -> None:
     user.click(user.row(queue.BULK))
     user.click(user.row("Level 9"))
@@ -92,6 +102,35 @@ def retry_a_kind_of_failure(user: User) -> None:
     expect(user.page.get_by_text("9 documents are waiting again")).to_be_visible()
 
 
+def retry_a_customer_since_yesterday(user: User) -> None:
+    user.open("Documents")
+    user.click(user.button("Retry failed…"))
+    dialog = user.page.get_by_role("dialog")
+    with user.page.expect_response("**/v1/documents/retry*"):  # the number of all customers may be the same
+        dialog.get_by_role("combobox", name="Customer").fill(queue.OUTAGE)
+    expect(dialog.locator("select")).to_have_value("yesterday")
+    expect(dialog.get_by_text("24 failed documents")).to_be_visible()
+    user.look()
+    user.click(dialog.get_by_role("button", name="Retry 24 documents"))
+    expect(user.page.locator(".toast")).to_contain_text("24 documents queued for retry.")
+
+
+def pause_a_worker(user: User) -> None:
+    user.open("Workers")
+    card = user.page.locator(".worker-card", has_text=queue.WORKERS[1])
+    user.click(card.get_by_role("button", name="Pause worker"))
+    user.confirm("Pause worker")
+    expect(card).to_contain_text("It finishes its documents and takes no more.")
+    user.look()
+
+
+def what_happened_in_the_night(user: User) -> None:
+    user.click(user.page.get_by_role("tab", name="24 h"))
+    user.click(user.page.get_by_role("tab", name="Throughput by customer"))
+    expect(user.page.locator(".history-panel .legend")).to_contain_text(queue.OUTAGE)
+    user.look()
+
+
 def resume_a_customer(user: User) -> None:
     user.click(user.row(queue.PAUSED))
     status = user.page.locator(".customer-status")
@@ -104,8 +143,12 @@ def resume_a_customer(user: User) -> None:
 
 TASKS: Final = (
     Task("find-a-document", find_by_name),
+    Task("find-by-metadata", find_by_metadata),
     Task("why-it-waits", why_and_until_when),
     Task("which-worker", which_worker),
+    Task("pause-a-worker", pause_a_worker),
     Task("retry-a-failure", retry_a_kind_of_failure),
+    Task("retry-since-yesterday", retry_a_customer_since_yesterday),
     Task("resume-a-customer", resume_a_customer),
+    Task("what-happened", what_happened_in_the_night),
 )

@@ -12,7 +12,8 @@ from worker_harness import DONE, WorkerHarness, eventually
 
 
 def submit(harness: WorkerHarness, queue: str, customer: str = "acme", do: str = "echo", **options: Any) -> str:
-    return harness.queue.submit(customer, [NewDocument("a document", queue=queue, metadata={"do": do}, **options)])[0].id
+    document = NewDocument("a document", queue=queue, metadata={"do": do}, **options)
+    return harness.queue.submit(customer, [document])[0].id
 
 
 def test_worker_processes_documents_of_its_queues_alone(harness: WorkerHarness) -> None:

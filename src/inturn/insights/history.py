@@ -122,13 +122,13 @@ class _Steps:
         return tuple(HistoryPoint(at, self._figures(at, steps.get(at), is_hidden=at in hidden)) for at in self._begins)
 
     def series(self, rows: Sequence[HistoryRow], top: int | None) -> list[HistorySeries]:
-        """Return a series for each key: by key, or with `top` those with the most activity, then all others."""
+        """Return a series for each key: by key, or with `top` those of which most was processed, then all others."""
         by_key: dict[str, list[HistoryRow]] = {}
         for row in rows:
             by_key.setdefault(row.key, []).append(row)
         shown = sorted(key for key in by_key if key)
         if top is not None:
-            shown.sort(key=lambda key: (-sum(row.figures.activity() for row in by_key[key]), key))
+            shown.sort(key=lambda key: (_rank(by_key[key]), key))
             shown = shown[:top]
         rest = [row for key, own in by_key.items() if key not in shown for row in own]
         series = [HistorySeries(key, self.points(by_key[key])) for key in shown]
@@ -150,6 +150,12 @@ class _Steps:
 
     def _begin(self, at: int) -> int:
         return at - (at - self._begins.start) % self._begins.step
+
+
+def _rank(rows: Sequence[HistoryRow]) -> tuple[int, int]:
+    """Rank a customer by what was processed of it; what only waits ranks below."""
+    figures = [row.figures for row in rows]
+    return -sum(one.done + one.failed for one in figures), -sum(one.activity() for one in figures)
 
 
 def _sum_step(rows: list[HistoryRow]) -> Figures:

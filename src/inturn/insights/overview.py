@@ -8,7 +8,7 @@ from inturn.insights.reader import Insights
 from inturn.insights.views import LiveOverview
 from inturn.model import EXPEDITED_LEVEL
 from inturn.policy import Order
-from inturn.store import LaneSnapshot, SchedulerSnapshot
+from inturn.store import ClosedLane, LaneSnapshot, SchedulerSnapshot
 
 MAX_SHOWN_CUSTOMERS: Final = 25
 """The customers with the most waiting documents."""
@@ -37,9 +37,10 @@ def live_overview(insights: Insights, now: int) -> LiveOverview:
     )
 
 
-def _overdue_lanes(snapshot: SchedulerSnapshot, now: int) -> Iterator[LaneSnapshot]:
-    """Yield open lanes with an overdue head."""
+def _overdue_lanes(snapshot: SchedulerSnapshot, now: int) -> Iterator[LaneSnapshot | ClosedLane]:
+    """Yield lanes with an overdue head that are open, or closed by a share until the next document ends."""
     policy = snapshot.policy
-    for lane in snapshot.lanes if policy.order is Order.FAIR else ():
+    lanes: list[LaneSnapshot | ClosedLane] = [*snapshot.lanes, *(lane for lane in snapshot.closed if lane.by_share)]
+    for lane in lanes if policy.order is Order.FAIR else ():
         if lane.level != EXPEDITED_LEVEL and now - lane.head.ready_at >= policy.overdue_after:
             yield lane

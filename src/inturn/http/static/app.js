@@ -30,6 +30,7 @@ async function start() {
   document.body.replaceChildren(...shell.nodes);
   startTooltips();
   await router.startRouter(shell.main, shell.opened);
+  void shell.loadNotices(); // they read the whole queue: the first page comes before them
   if (currentUser() !== null) events.start();
   events.onConnectionChange(checkSessionAndBuild);
 }

@@ -135,7 +135,7 @@ export function buildShell({ restart }) {
     setTitle(text);
     fill(actions);
     mark.hidden = name === "signin" || name === null;
-    if (!isAgain) void strip.load();
+    if (!isFirst && !isAgain) void strip.load();
     document.documentElement.classList.toggle("is-bare", name === "signin");
     for (const anchor of /** @type {NodeListOf<HTMLElement>} */ (side.querySelectorAll("a[data-page]"))) {
       const isHere = anchor.dataset.page === name || anchor.dataset.page === PARENT_PAGES[name ?? ""];
@@ -155,7 +155,7 @@ export function buildShell({ restart }) {
     mark.className = `live live-${status}`;
     setText(mark, t(`shell.live_${status}`));
   });
-  return { nodes: [skip, top, side, shade, content], main, opened, redraw: () => { redraw(); strip.redraw(); void strip.load(); setText(mark, t(`shell.live_${mark.className.split("live-")[1]}`)); } };
+  return { nodes: [skip, top, side, shade, content], main, opened, loadNotices: strip.load, redraw: () => { redraw(); strip.redraw(); void strip.load(); setText(mark, t(`shell.live_${mark.className.split("live-")[1]}`)); } };
 }
 
 /**

@@ -177,7 +177,8 @@ def scheduler_snapshot(lanes: Lanes, queue: int) -> SchedulerSnapshot:
             times = (lane.weight, lane.turn, lane.stamp)
             open_lanes.append(LaneSnapshot(lane.customer, lane.level, *times, lane.waiting, lane.head, charge))
         else:
-            closed.append(ClosedLane(lane.customer, lane.level, lane.waiting, lane.head))
+            by_share = lanes.customer(lane.customer).is_open
+            closed.append(ClosedLane(lane.customer, lane.level, lane.waiting, lane.head, by_share))
     closed.sort(key=attrgetter("level", "customer"))
     overdue_uses = tuple(level.overdue_uses for level in scheduler.levels)
     counters = (scheduler.dispatched, scheduler.rotation, overdue_uses)

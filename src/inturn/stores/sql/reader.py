@@ -373,12 +373,14 @@ class QueueReader:
         names = self._cache.customer_names(self.queries, dict.fromkeys(row[0] for row in rows))
         open_lanes: list[LaneSnapshot] = []
         closed: list[ClosedLane] = []
+        at_limit = scheduler.shares.at_limit
         for owner, level, weight, turn, stamp, waiting, *head, is_open, work in rows:
             if is_open:
                 charge = scheduler.expected_charge(work, head[2])
                 open_lanes.append(LaneSnapshot(names[owner], level, weight, turn, stamp, waiting, Head(*head), charge))
             else:
-                closed.append(ClosedLane(names[owner], level, waiting, Head(*head)))
+                by_share = str(owner) in at_limit and window.customer(owner).is_open
+                closed.append(ClosedLane(names[owner], level, waiting, Head(*head), by_share))
         closed.sort(key=attrgetter("level", "customer"))
         overdue_uses = tuple(level.overdue_uses for level in scheduler.levels)
         counters = (scheduler.dispatched, scheduler.rotation, overdue_uses)

@@ -154,6 +154,17 @@ class TestShares:
         harness.submit("newcomer")
         assert harness.claim_customers(20) == ["newcomer"]
 
+    @guarantee("S31", "S55")
+    def test_snapshot_tells_a_share_from_what_holds_a_customer(self, harness: StoreHarness) -> None:
+        report_slots(harness, 8)
+        flood_beside_another(harness)
+        harness.claim(20)
+        (lane,) = harness.store.scheduler_snapshot().closed
+        assert (lane.customer, lane.by_share) == ("flood", True)
+        harness.store.change_customer("flood", {"paused": True}, ANNA)
+        (lane,) = harness.store.scheduler_snapshot().closed
+        assert (lane.customer, lane.by_share) == ("flood", False)
+
     @guarantee("S55")
     def test_next_document_starts_when_one_ends(self, harness: StoreHarness) -> None:
         report_slots(harness, 8)

@@ -16,6 +16,7 @@ import { relativeTime, updateRelativeTime } from "../components/relative_time.js
 import { largestShare, shareBar } from "../components/share_bar.js";
 import { table } from "../components/table.js";
 import { actionButtons } from "./customer/actions.js";
+import { customerCharts } from "./customer/charts.js";
 import { fetchHistory, mergeHistory } from "./customer/history.js";
 import { StatusPanel } from "./customer/status.js";
 
@@ -34,6 +35,7 @@ const PREDICTED_DOCUMENTS = 24;
 const BAR_HEADROOM = 1.25;
 /** @type {("p50" | "p95" | "p99")[]} */
 const PERCENTILES = ["p50", "p95", "p99"];
+const CHARTS_INTERVAL_MS = 30_000;
 const GLOBAL_EVENT_KINDS = new Set(["policy_set", "queue_paused", "queue_resumed"]);
 
 /** @param {View} view */
@@ -50,6 +52,7 @@ export async function mount(view) {
     new SettingsPanel(actions?.edit ?? null),
     new HistoryPanel(view.params.name),
   ];
+  const charts = customerCharts(view);
   const [status, summary, counter, lanes, waits, settings, history] = parts.map((part) => part.node);
   /** @type {Current} */
   let current;
@@ -65,6 +68,9 @@ export async function mount(view) {
   }
 
   await load();
+  const loadCharts = () => charts.load(serverNow(current));
+  await loadCharts();
+  view.every(CHARTS_INTERVAL_MS, () => loadCharts().catch(ignoreRequestError)); // the status indicator shows an offline server
   const documents = el("a", { class: "button", href: pageUrl("documents", {}, { customer: view.params.name }) }, t("customer.documents"));
   view.setActions(documents);
   autoRefresh(view, load, { concerns: (event) => GLOBAL_EVENT_KINDS.has(event.kind) || event.customer === undefined || event.customer === view.params.name });
@@ -78,11 +84,13 @@ export async function mount(view) {
     view.root,
     status,
     summary,
+    charts.node,
     el("div", { class: "customer-row customer-wide-left" }, counter, lanes),
     el("div", { class: "customer-row" }, waits, settings),
     history,
     actions !== null && dangerZone(actions.purge),
   );
+  return { update: loadCharts };
 }
 
 /**

@@ -8,7 +8,7 @@ import { Attention } from "./overview/attention.js";
 import { Customers } from "./overview/customers.js";
 import { Figures, PAST_RANGE, STEP } from "./overview/figures.js";
 import { Groups, Overdue } from "./overview/groups.js";
-import { HistoryPanel } from "./overview/history.js";
+import { queueHistory } from "./overview/history.js";
 import { SharesList } from "./overview/shares.js";
 
 /** @import { View } from "../router.js" */
@@ -20,7 +20,7 @@ const HISTORY_INTERVAL_MS = 30_000;
 export async function mount(view) {
   const lately = new LatelyBuffer();
   const figures = new Figures();
-  const history = new HistoryPanel(view);
+  const history = queueHistory(view);
   const attention = new Attention(load);
   const [shares, groups, overdue] = [new SharesList(), new Groups(), new Overdue()];
   const customers = new Customers(view);

@@ -28,8 +28,7 @@ export async function mount(view) {
 
   /** @param {Api.Workers} answer */
   function draw({ at, workers }) {
-    const sum = (/** @type {"busy" | "slots"} */ name) => workers.reduce((total, worker) => total + worker[name], 0);
-    setText(summary, workers.length > 0 ? t("workers.summary", { n: workers.length, busy: sum("busy"), slots: sum("slots") }) : "");
+    setText(summary, summarize(workers));
     none.hidden = workers.length > 0;
     const update = (/** @type {HTMLElement & { view: WorkerCard }} */ card, /** @type {Worker} */ worker) => card.view.update(worker, at);
     const make = (/** @type {Worker} */ worker) => {
@@ -76,6 +75,21 @@ export async function mount(view) {
   autoRefresh(view, load);
   fill(view.root, summary, !mayOperate() && readOnlyNote(), none, list);
   return {};
+}
+
+/**
+ * Slots are those of workers that respond: a silent one has none to give.
+ * @param {Worker[]} workers
+ */
+function summarize(workers) {
+  const live = workers.filter((worker) => !worker.silent);
+  const sum = (/** @type {"busy" | "slots"} */ name) => live.reduce((total, worker) => total + worker[name], 0);
+  const silent = workers.length - live.length;
+  const parts = [
+    live.length > 0 && t("workers.summary", { n: live.length, busy: sum("busy"), slots: sum("slots") }),
+    silent > 0 && t("workers.summary_silent", { n: silent }),
+  ];
+  return parts.filter(Boolean).join(" · ");
 }
 
 /**

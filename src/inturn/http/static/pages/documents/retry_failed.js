@@ -31,6 +31,7 @@ export async function retryFailed(customer) {
  */
 function form(customer, close) {
   let requestId = 0;
+  let counted = "";
   const since = selectField({ label: t("documents.retry_failed_since"), options: [...presetOptions(), ["", t("shell.time_any")]], value: "yesterday", on: { change: () => void count() } });
   const owner = seesAll() ? combobox({ label: t("documents.retry_failed_customer"), value: customer ?? "", find: findCustomers, onChange: () => void count() }) : null;
   owner?.input.addEventListener("input", debounce(() => void count(), 300));
@@ -45,6 +46,9 @@ function form(customer, close) {
   }
 
   async function count() {
+    const asked = JSON.stringify(body());
+    if (asked === counted) return; // a field that loses the focus to the button must not disable it
+    counted = asked;
     requestId += 1;
     const ownId = requestId;
     setProp(go, "disabled", true);
@@ -57,7 +61,9 @@ function form(customer, close) {
       setProp(go, "disabled", n === 0);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (ownId === requestId) setText(number, error.message);
+      if (ownId !== requestId) return;
+      setText(number, error.message);
+      counted = "";
     }
   }
 
