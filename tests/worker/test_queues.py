@@ -6,6 +6,7 @@ import pytest
 
 from inturn.errors import InvalidInputError
 from inturn.model import DocumentState, NewDocument
+from inturn.worker.circuit_breaker import TRIP_CUSTOMERS, TRIP_FAILURES
 from inturn.worker.options import WorkerOptions, parse_queues
 from inturn.worker.routing import processor_paths, processor_spec
 from worker_harness import DONE, WorkerHarness, eventually
@@ -58,8 +59,8 @@ def test_built_in_processor_is_not_taken_out_of_its_sandbox(harness: WorkerHarne
 
 
 def test_tripped_breaker_pauses_the_queues_of_its_worker(harness: WorkerHarness) -> None:
-    for customer in "abcdefghijkl":
-        submit(harness, "ocr", customer, do="fail", max_attempts=1)
+    for number in range(2 * TRIP_FAILURES):
+        submit(harness, "ocr", f"customer {number % (2 * TRIP_CUSTOMERS)}", do="fail", max_attempts=1)
     worker = harness.start_worker(queues={"ocr": None})
     try:
         eventually(lambda: harness.queue.paused("ocr") is not None)
