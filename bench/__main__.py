@@ -9,6 +9,7 @@ NAMES = (
     "sqlite",
     "postgres",
     "history",
+    "queues",
     "fleet",
     "workers",
     "shares",

@@ -230,7 +230,7 @@ def _open_filled(url: str, waiting: int, customers: int) -> Queue:
     return queue
 
 
-def _pages_per_exchange(
+def pages_per_exchange(
     queue: Queue, url: str, exchanges: int, outcomes: list[Any], limit: int = 10
 ) -> tuple[float, list[Any]]:
     """Pages an exchange of so many documents touches, on average."""
@@ -247,8 +247,8 @@ def buffers(url: str) -> int:
     for name, waiting, customers in (("small", 1_000, 10), ("large", 1_000_000, 100_000)):
         place = database(url, name)
         with _open_filled(place, waiting, customers) as queue:
-            _, outcomes = _pages_per_exchange(queue, place, 10, [])
-            result[name], _ = _pages_per_exchange(queue, place, 50, outcomes)
+            _, outcomes = pages_per_exchange(queue, place, 10, [])
+            result[name], _ = pages_per_exchange(queue, place, 50, outcomes)
     print(f"pages of an exchange of 10: {result['small']:,.0f} with 1,000 waiting of 10 customers,"
           f" {result['large']:,.0f} with 1,000,000 of 100,000")  # fmt: skip
     return check_limit(
@@ -260,14 +260,14 @@ def _held_snapshot(url: str) -> int:
     """The same before and during 200,000 claims past a reader that never ends."""
     place = database(url, "held")
     with _open_filled(place, 260_000, 50) as queue, psycopg.connect(place) as reader:
-        _, outcomes = _pages_per_exchange(queue, place, 100, [])
-        first, outcomes = _pages_per_exchange(queue, place, 100, outcomes)
+        _, outcomes = pages_per_exchange(queue, place, 100, [])
+        first, outcomes = pages_per_exchange(queue, place, 100, outcomes)
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute(b"SELECT 1 FROM pg_class")
         worst = 0.0
         for share in range(1, 5):
-            _, outcomes = _pages_per_exchange(queue, place, 500, outcomes, 100)
-            later, outcomes = _pages_per_exchange(queue, place, 100, outcomes)
+            _, outcomes = pages_per_exchange(queue, place, 500, outcomes, 100)
+            later, outcomes = pages_per_exchange(queue, place, 100, outcomes)
             print(f"pages of an exchange of 10 after {share * 50_000:,} claims past a held snapshot: {later:,.0f}"
                   f" (before it {first:,.0f})", flush=True)  # fmt: skip
             worst = max(worst, later)

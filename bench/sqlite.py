@@ -126,7 +126,7 @@ def _against_huey(queue: Queue, huey: Any, customers: int, batch: int) -> int:
     )
 
 
-def _vm_steps(store: SqliteStore, function: Callable[[], object]) -> int:
+def vm_steps(store: SqliteStore, function: Callable[[], object]) -> int:
     """SQLite's own count of the steps of its virtual machine."""
     total = 0
 
@@ -154,7 +154,7 @@ def _vm_steps_at(path: Path, waiting: int, customers: int) -> float:
             queue.submit(f"customer {number:06}", given[: min(left, BATCH_SIZE)])
             left -= BATCH_SIZE
     _drain(queue, 50, 10)
-    counts = [_vm_steps(store, lambda: queue.claim("bench", 10)) for _ in range(40)]
+    counts = [vm_steps(store, lambda: queue.claim("bench", 10)) for _ in range(40)]
     queue.close()
     return median(counts)
 

@@ -122,6 +122,13 @@ FROM lane LEFT JOIN LATERAL (
 WHERE scheduled AND level = %(level)s AND (sort_key, sort_tie) > (%(after)s, %(after_tie)s)
 ORDER BY sort_key, sort_tie LIMIT %(limit)s;
 
+-- name: oldest_heads
+SELECT wanted.level, (
+    SELECT head_ready_at FROM lane WHERE scheduled AND lane.level = wanted.level
+    ORDER BY lane.level, head_ready_at, head_seq LIMIT 1
+)
+FROM unnest(%(level)s::int[]) AS wanted (level);
+
 -- name: oldest_lanes
 SELECT
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,

@@ -1,0 +1,88 @@
+"""What several queues in one store cost: the work of a claim with 1 and with 20 queues.
+
+    python -m bench queues
+
+Counts of VM steps (SQLite) and touched pages (PostgreSQL) are exact, whatever else the machine does.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+import inturn
+from bench.measure import check_limit, median
+from bench.peers.postgres_server import database, server
+from bench.postgres import pages_per_exchange
+from bench.services import folder
+from bench.sqlite import vm_steps
+from inturn import NewDocument, Queue
+from inturn.stores.sqlite import SqliteStore
+
+CUSTOMERS = 10
+DOCUMENTS = 12_000
+"""Waiting documents of all queues together."""
+QUEUES = 20
+
+
+def fill(queue: Queue, queues: int) -> None:
+    """Share the documents out among the queues: the tables are as large with one queue as with many."""
+    for number in range(queues):
+        name = "default" if number == 0 else f"queue-{number}"
+        for customer in range(CUSTOMERS):
+            documents = [NewDocument("document.pdf", queue=name)] * (DOCUMENTS // queues // CUSTOMERS)
+            queue.submit(f"customer {customer:02}", documents)
+        claim(queue, 10, name)
+
+
+def claim(queue: Queue, times: int, name: str) -> None:
+    for _ in range(times):
+        for claimed in queue.claim("bench", 10, queues=[name]):
+            queue.finish(claimed, {"pages": 3})
+
+
+def steps(path: Path, queues: int, name: str) -> float:
+    with inturn.open(str(path)) as queue:
+        store = queue.store
+        assert isinstance(store, SqliteStore)  # noqa: S101
+        fill(queue, queues)
+        return median([vm_steps(store, lambda: queue.claim("bench", 10, queues=[name])) for _ in range(30)])
+
+
+def pages(url: str, queues: int) -> float:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(b"CREATE EXTENSION pg_stat_statements")
+    inturn.migrate(url)
+    with inturn.open(url) as queue:
+        fill(queue, queues)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(b"VACUUM ANALYZE")
+        outcomes: list[Any] = []
+        _, outcomes = pages_per_exchange(queue, url, 5, outcomes)
+        touched, _ = pages_per_exchange(queue, url, 25, outcomes)
+        return touched
+
+
+def on_sqlite() -> int:
+    with folder() as path:
+        one, many = steps(path / "one.db", 1, "default"), steps(path / "many.db", QUEUES, "default")
+        other = steps(path / "other.db", QUEUES, "queue-7")
+    print(f"VM steps of a claim of 10: {one:,.0f} with one queue, {many:,.0f} with {QUEUES}, {other:,.0f} of another")
+    return check_limit("VM steps, 20 queues against 1", many / one, 1.05, at_most=True)
+
+
+def on_postgres() -> int:
+    with server() as url:
+        one, many = pages(database(url, "one_queue"), 1), pages(database(url, "many_queues"), QUEUES)
+    print(f"pages of an exchange of 10: {one:,.0f} with one queue, {many:,.0f} with {QUEUES}")
+    return check_limit("pages, 20 queues against 1", many / one, 1.05, at_most=True)
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    del arguments
+    began = time.monotonic()
+    missed = on_sqlite() + on_postgres()
+    print(f"{time.monotonic() - began:.0f} s")
+    return missed
