@@ -98,11 +98,11 @@ def _without_worker(insights: Insights, total: int, waiting: Mapping[str, int], 
     """Return a notice if no worker takes documents, or none those of some queues; `waiting` is by queue."""
     if not insights.has_worker(now):
         return [Notice(NoticeKind.NO_WORKERS, n=total)]
-    unserved = {name: n for name, n in waiting.items() if n and not insights.has_worker(now, name)}
+    unserved = insights.unserved([name for name, n in waiting.items() if n], now)
     if not unserved:
         return []
-    names = tuple(islice(unserved, MAX_NAMES + 1))
-    return [Notice(NoticeKind.QUEUES_UNSERVED, names=names, n=sum(unserved.values()))]
+    names = tuple(islice((name for name in waiting if name in unserved), MAX_NAMES + 1))
+    return [Notice(NoticeKind.QUEUES_UNSERVED, names=names, n=sum(waiting[name] for name in unserved))]
 
 
 def _failing(queue: QueueReader, now: int) -> list[Notice]:

@@ -37,7 +37,7 @@ from inturn.insights.views import (
     Span,
     Why,
 )
-from inturn.model import SECOND, Customer, Document, DocumentState, QueueStatus
+from inturn.model import SECOND, Customer, Document, DocumentState, QueueStatus, Worker
 from inturn.policy import PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
 from inturn.policy.forecasts import DAY, HOUR, Forecast, ForecastLog
@@ -175,11 +175,13 @@ class Insights:
         queues = self.queues(now)
         if len(queues) == 1:
             return self.scheduler_snapshot(now).lanes
+        names = [status.name for status in queues if not status.paused]
+        unserved = self.unserved(names, now)
         return tuple(
             lane
-            for status in queues
-            if not status.paused and self.has_worker(now, status.name)
-            for lane in self._snapshots.of(status.name, now, is_precise=False).lanes
+            for name in names
+            if name not in unserved
+            for lane in self._snapshots.of(name, now, is_precise=False).lanes
         )
 
     def shares(self, now: int | None = None) -> Shares:
@@ -384,12 +386,25 @@ class Insights:
         """
         workers = self._queue.workers()
         serving = [worker for worker in workers if queue is None or queue in worker.report.queues]
-        if any(worker.open_slots and not is_silent(worker, now) for worker in serving):
-            return True
+        return any(_takes_documents(worker, now) for worker in serving) or self._has_claim(workers, now, queue)
+
+    def unserved(self, queues: Iterable[str], now: int) -> frozenset[str]:
+        """Return those of the queues that `has_worker` denies; the workers are read once."""
+        workers = self._queue.workers()
+        live = [worker for worker in workers if _takes_documents(worker, now)]
+        served = {queue for worker in live for queue in worker.report.queues}
+        return frozenset(queue for queue in {*queues} - served if not self._has_claim(workers, now, queue))
+
+    def _has_claim(self, workers: Iterable[Worker], now: int, queue: str | None) -> bool:
+        """Return whether a program without reports holds a claim."""
         names = {worker.report.name for worker in workers}
         where = DocumentFilter(frozenset({DocumentState.RUNNING}), queue=queue)
         running = self._queue.documents(where, limit=SMALL_PAGE_SIZE).items
         return any(document.worker not in names and (document.lease_until or 0) > now for document in running)
+
+
+def _takes_documents(worker: Worker, now: int) -> bool:
+    return worker.open_slots > 0 and not is_silent(worker, now)
 
 
 def counter_status(customer: Customer, priority: PriorityPolicy) -> CounterStatus | None:
