@@ -163,8 +163,13 @@ def test_program_without_reports_serves_the_queue_that_it_claims_from(
     assert not insights.has_worker(harness.clock.now(), "default")
 
 
-def test_start_is_forecast_by_the_pace_of_its_own_queue(harness: StoreHarness, insights: Insights) -> None:
-    """One document a second starts in `default`, one in ten seconds in `ocr`: the same place means another wait."""
+@pytest.mark.parametrize("ahead", [0, 3_600])
+def test_start_is_forecast_by_the_pace_of_its_own_queue(harness: StoreHarness, insights: Insights, ahead: int) -> None:
+    """One document a second starts in `default`, one in ten seconds in `ocr`: the same place means another wait.
+
+    It holds where another clock, ahead of this one, made the store.
+    """
+    harness.clock.set(START - seconds(ahead))
     harness.set_policy(SINGLE_LEVEL_POLICY)
     for report in (WORKER, OCR_WORKER):
         harness.store.record_worker(report)

@@ -3,6 +3,7 @@
 Events name no queue. With one queue they are counted from the newest events; with several, from the documents.
 """
 
+import time
 from collections.abc import Iterable
 from itertools import chain
 from typing import Final, NamedTuple
@@ -15,7 +16,7 @@ from inturn.insights.forecast import (
     arrivals_from_events,
     start_times_from_events,
 )
-from inturn.insights.snapshots import SNAPSHOT_MAX_AGE, Snapshots
+from inturn.insights.snapshots import SNAPSHOT_AGE_FACTOR, SNAPSHOT_MAX_AGE, Snapshots
 from inturn.model import SECOND, Document, DocumentState
 from inturn.queue_reader import QueueReader
 from inturn.store import DocumentFilter, Event, EventKind, TimeRange
@@ -40,20 +41,24 @@ class RecentFlow(NamedTuple):
 
 
 class FlowReader:
-    """The recent flow of each queue, cached for a second."""
+    """The recent flow of each queue, cached for a second, or for ten times as long as its read takes."""
 
     def __init__(self, queue: QueueReader, snapshots: Snapshots) -> None:
         self._queue = queue
         self._snapshots = snapshots
-        self._cached: dict[str, RecentFlow] = {}
+        self._cached: dict[str, tuple[int, RecentFlow]] = {}
+        """With how long each stays valid."""
         self._created_at: int | None = None
 
     def recent(self, queue: str, now: int) -> RecentFlow:
         """Return recent starts and arrivals of a queue."""
         cached = self._cached.get(queue)
-        if cached is None or not 0 <= now - cached.at < SNAPSHOT_MAX_AGE:
-            cached = self._cached[queue] = self._read(queue, now)
-        return cached
+        if cached is None or not 0 <= now - cached[1].at < cached[0]:
+            began = time.monotonic()
+            flow = self._read(queue, now)
+            duration = round((time.monotonic() - began) * SECOND)
+            cached = self._cached[queue] = (max(SNAPSHOT_MAX_AGE, SNAPSHOT_AGE_FACTOR * duration), flow)
+        return cached[1]
 
     def finish_speed(self, queue: str, now: int) -> Speed | None:
         """Measure the speed by recent finishes, where too few starts were under load."""
@@ -88,25 +93,28 @@ class FlowReader:
             starts = start_times_from_events(events, waiting)
             return RecentFlow(now, starts, arrivals_from_events(events, since, now))
         submitted = self._queue.documents(
-            DocumentFilter(queue=queue, submitted=TimeRange(since)), limit=MAX_FLOW_DOCUMENTS
+            DocumentFilter(queue=queue, submitted=TimeRange(now - THROUGHPUT_WINDOW)), limit=MAX_FLOW_DOCUMENTS
         )
-        if submitted.next is not None:
-            since = max(since, submitted.items[-1].submitted_at)
-        arrivals = arrivals_from_events(_events(submitted.items, since), since, now)
-        started, started_since = self._read_started(queue, since, now)
-        changes = _events(chain(started, submitted.items), started_since)
-        return RecentFlow(now, start_times_from_events(changes, waiting), arrivals)
+        known_since = submitted.items[-1].submitted_at if submitted.next is not None else 0
+        arrivals = _events(submitted.items, known_since)
+        started, started_since = self._read_started(queue, now)
+        changes = _events(chain(started, submitted.items), max(known_since, started_since))
+        return RecentFlow(
+            now,
+            start_times_from_events(changes, waiting),
+            arrivals_from_events(arrivals, max(since, known_since), now),
+        )
 
-    def _read_started(self, queue: str, since: int, now: int) -> tuple[list[Document], int]:
+    def _read_started(self, queue: str, now: int) -> tuple[list[Document], int]:
         """Return the documents of a queue that started lately, and since when these are all."""
         documents: list[Document] = []
         complete_since = now
         for window in (SHORT_WINDOW, MEDIUM_WINDOW, THROUGHPUT_WINDOW):
-            begin = max(since, now - window)
-            page = self._queue.documents(DocumentFilter(queue=queue, ended=TimeRange(begin)), limit=MAX_FLOW_DOCUMENTS)
+            where = DocumentFilter(queue=queue, ended=TimeRange(now - window))
+            page = self._queue.documents(where, limit=MAX_FLOW_DOCUMENTS)
             if page.next is not None:
                 break
-            documents, complete_since = [*page.items], begin
+            documents, complete_since = [*page.items], now - window
         running = DocumentFilter(frozenset({DocumentState.RUNNING}), queue=queue)
         page = self._queue.documents(running, limit=MAX_FLOW_DOCUMENTS)
         return [*documents, *page.items], complete_since
