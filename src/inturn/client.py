@@ -51,6 +51,7 @@ class RemoteDocument(TypedDict):
     pages: int | None
     batch: str | None
     group: str | None
+    queue: str
     cost: float
     start_by: int | None
     metadata: dict[str, Any]
@@ -87,18 +88,19 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def submit(
+    def submit(  # noqa: PLR0913 - one parameter for each field of the form
         self,
         files: Iterable[Path | str],
         *,
         customer: str | None = None,
         batch: str | None = None,
         group: str | None = None,
+        queue: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> list[Receipt]:
-        """Submit up to ten files of one customer, with an idempotency key of its own unless one is given."""
-        fields = {"customer": customer, "batch": batch, "group": group}
+        """Submit up to ten files of one customer to a queue, with an idempotency key of its own unless one is given."""
+        fields = {"customer": customer, "batch": batch, "group": group, "queue": queue}
         fields["metadata"] = None if metadata is None else json.dumps(metadata)
         data = {name: value for name, value in fields.items() if value is not None}
         if isinstance(files, str | Path):
@@ -131,9 +133,10 @@ class Client:
         return document
 
     def documents(self, **where: Any) -> Iterator[RemoteDocument]:
-        """Iterate over documents by state, customer, level, batch, group or text; newest first, or `sort="oldest"`.
+        """Iterate over documents, newest first, or `sort="oldest"`.
 
-        `since` and `until` (microseconds) choose those submitted in a range, or with `time="ended"` those ended in it.
+        Conditions are state, customer, level, batch, group, queue and text. `since` and `until` (microseconds) choose
+        those submitted in a range, or with `time="ended"` those ended in it.
         """
         after: str | None = None
         while True:
@@ -241,6 +244,26 @@ class Client:
     def resume_worker(self, name: str, why: str = "") -> None:
         """Let a paused worker take documents again. Operators only."""
         self._post(f"/v1/workers/{quote(name, safe='')}/resume", why)
+
+    def queues(self) -> list[dict[str, Any]]:
+        """Return all queues with settings, pauses, and waiting and running documents; operators only."""
+        queues: list[dict[str, Any]] = self._get("/v1/queues", {})["queues"]
+        return queues
+
+    def change_queue(self, name: str, *, why: str = "", **changes: Any) -> dict[str, Any]:
+        """Change `description` or `weight` of a queue, known or new. Operators only."""
+        path, params = f"/v1/queues/{quote(name, safe='')}", {"why": why} if why else {}
+        response = self._request(lambda: self._http.patch(path, json=changes, params=params), retry=False)
+        queue: dict[str, Any] = response.json()
+        return queue
+
+    def pause_queue(self, name: str, why: str = "") -> None:
+        """Start no documents of one queue; running ones finish. Operators only."""
+        self._post(f"/v1/queues/{quote(name, safe='')}/pause", why)
+
+    def resume_queue(self, name: str, why: str = "") -> None:
+        """Start documents of one queue again. Operators only."""
+        self._post(f"/v1/queues/{quote(name, safe='')}/resume", why)
 
     def check(self, customer: str | None = None, count: int = 1, *, idempotency_key: str | None = None) -> list[Check]:
         """Check the levels of a customer's next documents, for a queue of your own."""

@@ -130,3 +130,30 @@ def test_files_given_in_another_way_are_refused_before_anything_is_sent() -> Non
 def test_an_address_without_a_scheme_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="begins with http"):
         inturn.Client("127.0.0.1:8000")
+
+
+def test_client_works_with_queues(
+    serve: Callable[..., ServerProcess], keys_at: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    anna, acme = keys_at(tmp_path, None, "acme")
+    server = serve("--auth", "keys")
+    (tmp_path / "a.txt").write_text("Hello")
+    with inturn.Client(server.url, anna) as operator, inturn.Client(server.url, acme) as customer:
+        with pytest.raises(InvalidInputError, match="no queue 'ocr'"):
+            customer.submit([tmp_path / "a.txt"], queue="ocr")
+        made = operator.change_queue("ocr", description="reads scans", weight=2, why="more scans")
+        assert (made["name"], made["description"], made["weight"]) == ("ocr", "reads scans", 2.0)
+        (receipt,) = customer.submit([tmp_path / "a.txt"], queue="ocr")
+        customer.submit([tmp_path / "a.txt"])
+        assert customer.document(receipt.id)["queue"] == "ocr"
+        assert [document["id"] for document in customer.documents(queue="ocr")] == [receipt.id]
+        assert [(queue["name"], queue["waiting"]) for queue in operator.queues()] == [("default", 1), ("ocr", 1)]
+        operator.pause_queue("ocr", "new scanner")
+        assert operator.queues()[1]["paused"] == {"operator": "anna", "why": "new scanner"}
+        assert customer.why(receipt.id)["closed_by"] == ["own_queue_paused"]
+        operator.resume_queue("ocr")
+        assert operator.queues()[1]["paused"] is None
+        with pytest.raises(NotFoundError):
+            customer.queues()
+        with pytest.raises(NotFoundError, match="nowhere"):
+            operator.pause_queue("nowhere")

@@ -80,6 +80,10 @@ OPERATIONS = """
     GET /v1/queue getQueue
     POST /v1/queue/pause pauseQueue
     POST /v1/queue/resume resumeQueue
+    GET /v1/queues listQueues
+    PATCH /v1/queues/{name} updateQueue
+    POST /v1/queues/{name}/pause pauseNamedQueue
+    POST /v1/queues/{name}/resume resumeNamedQueue
     POST /v1/replays runReplay
     GET /v1/search search
     GET /v1/server getServer
@@ -111,6 +115,7 @@ REQUIRED = {
     },
     "PolicyPreview": {"policy"},
     "Purge": {"confirm"},
+    "QueueChange": set(),
     "FailureRange": set(),
     "Replay": set(),
     "ApiKeyRotation": set(),

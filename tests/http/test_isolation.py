@@ -25,6 +25,7 @@ BODIES: dict[str, Any] = {
     "/v1/checks": {},
     "/v1/customers/{name}": {"paused": True},
     "/v1/policy": {"policy": {}},
+    "/v1/queues/{name}": {"weight": 2},
 }
 PROBES = 3_000
 
@@ -47,6 +48,8 @@ def fill(harness: Harness) -> dict[str, dict[str, list[str]]]:
             )
             harness.queue.store.ack_and_claim((said,), None)
         made[customer] = {"id": [receipt.id for receipt in receipts], "batch": [given.batch or ""], "blob": [blob.key]}
+        made[customer]["queue"] = [f"queue-of-{customer}"]
+        harness.queue.submit(customer, [given._replace(queue=f"queue-of-{customer}")])
     return made
 
 
@@ -63,6 +66,8 @@ def paths_to(path: str, customer: str, made: dict[str, list[str]]) -> list[str]:
         return [path.replace("{id}", value).replace("{name}", "secret.csv") for value in values]
     if "/batches/" in path:
         return [path.replace("{name}", item) for item in made["batch"]]
+    if "/queues/" in path:
+        return [path.replace("{name}", item) for item in (*made["queue"], "default")]
     return [path.replace("{name}", customer)] if "{name}" in path else []
 
 
@@ -109,7 +114,7 @@ def test_lists_counts_and_filters_omit_documents_of_others(harness: Harness) -> 
     for customer in CUSTOMERS:
         client = harness.client_as(harness.create_api_key(customer))
         others = [item for item in CUSTOMERS if item != customer]
-        words = {word for other in others for word in (f"secret of {other}", *made[other]["id"])}
+        words = {word for other in others for word in (f"secret of {other}", *made[other]["id"], *made[other]["queue"])}
         for path, operations in harness.app.openapi()["paths"].items():
             if (
                 "get" not in operations
@@ -122,7 +127,7 @@ def test_lists_counts_and_filters_omit_documents_of_others(harness: Harness) -> 
             assert not {word for word in words if word in answer.text}, path
         for other in others:
             assert client.get("/v1/documents", params={"customer": other}).status_code == 404
-            for where in ({"batch": f"batch of {other}"}, {"text": other}):
+            for where in ({"batch": f"batch of {other}"}, {"text": other}, {"queue": f"queue-of-{other}"}):
                 assert client.get("/v1/documents", params=where).json()["documents"] == []
             for text in (f"secret of {other}", f"of:{other}", f"batch of {other}", other, *made[other]["id"]):
                 result = client.get("/v1/search", params={"q": text}).json()
@@ -149,7 +154,10 @@ def test_lists_counts_and_filters_omit_documents_of_others(harness: Harness) -> 
 def test_operator_routes_are_404_for_customers(harness: Harness) -> None:
     acme = harness.client_as(harness.create_api_key("acme"))
     nowhere = acme.get("/v1/nowhere")
-    for path in ("/v1/customers", "/v1/policy", "/v1/policy/versions", "/v1/audit", "/v1/workers", "/v1/estimates"):
+    operator_routes = (
+        "/v1/customers", "/v1/policy", "/v1/policy/versions", "/v1/audit", "/v1/workers", "/v1/estimates", "/v1/queues",
+    )  # fmt: skip
+    for path in operator_routes:
         answer = acme.get(path)
         assert (answer.status_code, answer.content) == (404, nowhere.content), path
     assert acme.get("/metrics").status_code == 404

@@ -20,8 +20,8 @@ def _read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """The overview that a server keeps may be a second old; here it is read for each request."""
     monkeypatch.setattr(notices, "MAX_AGE", 0)
     monkeypatch.setattr("inturn.http.stats.VIEWED_REFRESH", (0, 0))
-    monkeypatch.setattr("inturn.insights.reader.SNAPSHOT_MAX_AGE", 0)
-    monkeypatch.setattr("inturn.insights.reader.SNAPSHOT_AGE_FACTOR", 0)
+    monkeypatch.setattr("inturn.insights.snapshots.SNAPSHOT_MAX_AGE", 0)
+    monkeypatch.setattr("inturn.insights.snapshots.SNAPSHOT_AGE_FACTOR", 0)
 
 
 def notices_of(client: TestClient) -> dict[str, Any]:

@@ -239,9 +239,9 @@ def test_the_summary_is_read_once_a_second(
     read = []
     standings = harness.store.scheduler_snapshot
 
-    def counted() -> SchedulerSnapshot:
+    def counted(queue: str) -> SchedulerSnapshot:
         read.append(harness.clock.now())
-        return standings()
+        return standings(queue)
 
     monkeypatch.setattr(harness.store, "scheduler_snapshot", counted)
     mine = harness.submit_one("acme")

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 import inturn
 from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
-from inturn.model import DocumentState, WorkerReport
+from inturn.model import DocumentState, NewDocument, WorkerReport
 from inturn.queue import Queue
 from inturn.store import DocumentFilter, Operator
 from inturn.stores import open_store
@@ -54,6 +54,28 @@ def test_a_paused_queue_is_named_on_every_page_and_resumed_from_there(
     notice.get_by_role("button", name="Resume").click()
     expect(notice).to_have_count(0)
     assert queue.paused() is None
+
+
+def test_queues_that_are_paused_or_unserved_are_named(server: ServerProcess, queue: Queue, visit: Visit) -> None:
+    (receipt,) = queue.submit("Customer 001", [NewDocument("a.txt", queue="ocr")])
+    page = visit(f"{server.url}/documents/{receipt.id}")
+    notice = page.locator(".notice[data-kind=queues_unserved]")
+    expect(notice).to_contain_text("1 document is waiting in queues that no worker serves: ocr.")
+    expect(page.locator("main")).to_contain_text("Waiting: no worker serves the queue ocr")
+    queue.pause(BEN, queue="ocr")
+    expect(page.locator("main")).to_contain_text("On hold: the queue ocr is paused")
+    expect(page.locator(".notice[data-kind=queues_paused]")).to_contain_text(
+        "Paused queues, with documents waiting: ocr. By ben,"
+    )
+    queue.change_queue("ocr", BEN, weight=2.0, description="reads scans")
+    page = visit(f"{server.url}/audit")
+    expect(page.locator(".audit-did").first).to_have_text(
+        "Changed settings of the queue ocr: weight: 2, description: reads scans"
+    )
+    expect(page.locator(".audit-did").nth(1)).to_have_text("Paused the queue ocr")
+    queue.submit("Several", [NewDocument("a.txt"), *[NewDocument("a.txt", queue="ocr")] * 2])
+    page = visit(f"{server.url}/customers/Several")
+    expect(page.locator(".lane-waiting .bar-number")).to_have_text(["3"])  # a level has one row for all queues
 
 
 def test_a_paused_customer_is_resumed_and_a_paused_worker_leads_to_its_page(

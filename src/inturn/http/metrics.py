@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from inturn.errors import NotFoundError
 from inturn.insights import Insights
-from inturn.model import SECOND, DocumentState
+from inturn.model import SECOND, DocumentState, QueueStatus
 from inturn.policy.scheduler import LEVELS
 from inturn.queue_reader import QueueReader
 from inturn.store import WORKER_TIMEOUT, Event, EventKind, WorkLog
@@ -168,9 +168,22 @@ class QueueCollector(Collector):
         )
         oldest = (overview.oldest_wait or 0) / SECOND
         yield _gauge("inturn_oldest_wait_seconds", "The longest wait at the head of an open lane.", oldest)
-        yield _gauge("inturn_paused", "1 while the whole queue is paused.", int(overview.paused is not None))
-        uses = sum(self._queue.scheduler_snapshot().overdue_uses)
+        yield _gauge("inturn_paused", "1 while all queues are paused.", int(overview.paused is not None))
+        yield from _queue_gauges(self._queue.queues())
+        uses = sum(self._insights.scheduler_snapshot(overview.at).overdue_uses)
         yield CounterMetricFamily("inturn_overdue_slots", "Starts given to overdue levels.", value=uses)
+
+
+def _queue_gauges(queues: Iterable[QueueStatus]) -> Iterable[Metric]:
+    """Yield the figures of each queue; a store has at most 100."""
+    waiting = GaugeMetricFamily("inturn_queue_waiting", "Documents that wait, by queue.", labels=["queue"])
+    running = GaugeMetricFamily("inturn_queue_running", "Claimed documents, by queue.", labels=["queue"])
+    paused = GaugeMetricFamily("inturn_queue_paused", "1 while this queue itself is paused.", labels=["queue"])
+    for status in queues:
+        waiting.add_metric([status.name], status.waiting)
+        running.add_metric([status.name], status.running)
+        paused.add_metric([status.name], int(status.paused))
+    yield from (waiting, running, paused)
 
 
 def _gauge(name: str, description: str, value: float) -> GaugeMetricFamily:

@@ -14,7 +14,17 @@ from inturn.http.auth import AnyCaller, Caller
 from inturn.http.errors import NO_SUCH_ADDRESS
 from inturn.http.state import AppState, get_app_state
 from inturn.insights import Why
-from inturn.model import Customer, Document, DocumentState, NewDocument, Progress, Receipt, clean_text
+from inturn.model import (
+    DEFAULT_QUEUE,
+    Customer,
+    Document,
+    DocumentState,
+    NewDocument,
+    Progress,
+    Receipt,
+    clean_queue,
+    clean_text,
+)
 from inturn.store import Counts, DocumentFilter, DocumentSort, Operator, Page, SearchResult, Submission
 
 NO_DOCUMENT: Final = "there is no such document"
@@ -88,7 +98,8 @@ class CallerScope:
             raise NotFoundError(NO_CUSTOMER)
         if self.caller.customer is not None:
             customer = self.caller.customer
-        return where._replace(customer=customer, batch=batch, text=text)
+        queue = None if where.queue is None else clean_queue(where.queue)
+        return where._replace(customer=customer, batch=batch, text=text, queue=queue)
 
     def resolve_customer(self, customer: str | None) -> str:
         """Return the customer of a submission: that of the key, or the one that an operator names."""
@@ -126,11 +137,12 @@ class CallerScope:
         return counts
 
     def submission(self, customer: str, documents: Sequence[NewDocument], idempotency_key: str | None) -> Submission:
-        """Build a submission; refuse delay, start_by and cost unless the caller is an operator."""
+        """Build a submission. Only an operator may give delay, start_by and cost, and name queues that do not exist."""
         if not self.caller.is_operator:
             for document in documents:
                 if document.delay or document.start_by is not None or document.cost != 1:
                     raise InvalidInputError("delay, start_by and cost are for operators; leave them out")
+            self._require_queues({document.queue for document in documents})
         return self.app_state.queue.submission(customer, documents, idempotency_key)
 
     def cancel(self, id_: str) -> Document:
@@ -148,6 +160,17 @@ class CallerScope:
             raise NotFoundError(NO_SUCH_ADDRESS)
         self.app_state.queue.expedite(self.document(id_).id, self.operator, undo=undo)
         return self.document(id_)
+
+    def _require_queues(self, names: set[str]) -> None:
+        """Refuse queues that do not exist: a customer could otherwise use up the number of queues."""
+        insights, now = self.app_state.insights, self.app_state.clock.now()
+        for fresh in (False, True):
+            unknown = names - {DEFAULT_QUEUE}
+            if unknown:
+                unknown -= {status.name for status in insights.queues(now, fresh=fresh)}
+            if not unknown:
+                return
+        raise InvalidInputError(f"there is no queue {min(unknown)!r}; an operator makes it")
 
     def _cursor(self, after: str) -> int:
         try:

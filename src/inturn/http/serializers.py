@@ -41,6 +41,7 @@ def serialize_document(document: Document, caller: Caller) -> schemas.Document:
         pages=spec.pages,
         batch=spec.batch,
         group=spec.group,
+        queue=spec.queue,
         cost=spec.cost,
         start_by=spec.start_by,
         metadata=dict(spec.metadata),
@@ -60,6 +61,7 @@ def serialize_why(why: Why, caller: Caller, texts: Texts, share: CustomerShare |
     document = why.document
     return schemas.Why.model_construct(
         id=document.id,
+        queue=document.spec.queue,
         at=why.at,
         state=str(document.state),
         level=document.level,

@@ -219,7 +219,7 @@ class WorkerShares:
         if until <= meter.until:
             return
         log = self._queue.work_between(meter.until, until)
-        meter.add(log, until, workers=self._queue.workers(), lanes=self._insights.scheduler_snapshot(now).lanes)
+        meter.add(log, until, workers=self._queue.workers(), lanes=self._insights.served_lanes(now))
         self._shares = meter.shares()
         for listener in self.work_listeners:
             listener(log)

@@ -10,6 +10,7 @@ from inturn.insights.failures import (
     failures_of_group,
     failures_of_group_id,
 )
+from inturn.insights.flow import MIN_FINISHES, THROUGHPUT_WINDOW, observed_window
 from inturn.insights.forecast import expected_start
 from inturn.insights.history import (
     DEFAULT_TOP,
@@ -23,14 +24,7 @@ from inturn.insights.history import (
 from inturn.insights.lanes_ahead import open_lanes
 from inturn.insights.notices import Notice, NoticeKind, customer_notices, queue_notices
 from inturn.insights.overview import MAX_SHOWN_CUSTOMERS, live_overview
-from inturn.insights.reader import (
-    MIN_FINISHES,
-    THROUGHPUT_WINDOW,
-    Insights,
-    counter_status,
-    observed_window,
-    stored_counter,
-)
+from inturn.insights.reader import Insights, counter_status, stored_counter
 from inturn.insights.shares import SHARE_WINDOW, CustomerShare, ShareMeter, Shares
 from inturn.insights.timeline import Timeline, TimelineEntry, document_timeline
 from inturn.insights.views import (

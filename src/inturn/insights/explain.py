@@ -41,6 +41,7 @@ STATE_TEXT_KEYS: Final = {
 }
 CLOSED_BY_TEXT_KEYS: Final = {
     ClosedBy.QUEUE_PAUSED: "closed_by_queue_paused",
+    ClosedBy.OWN_QUEUE_PAUSED: "closed_by_own_queue_paused",
     ClosedBy.CUSTOMER_PAUSED: "closed_by_customer_paused",
     ClosedBy.CAP: "closed_by_cap",
     ClosedBy.RATE: "closed_by_rate",
@@ -127,7 +128,7 @@ def _lane(why: Why, texts: Texts) -> str:
 def _closed_by(closed_by: ClosedBy, why: Why, texts: Texts) -> str:
     if closed_by is ClosedBy.SHARE and why.slot_use is not None:
         return texts.text("closed_by_share", customer=why.document.customer, **why.slot_use._asdict())
-    return texts.text(CLOSED_BY_TEXT_KEYS[closed_by])
+    return texts.text(CLOSED_BY_TEXT_KEYS[closed_by], queue=why.document.spec.queue)
 
 
 def _ahead(ahead: Ahead, texts: Texts) -> str:
@@ -151,6 +152,8 @@ def _start(why: Why, texts: Texts) -> str:
             return texts.text("start_when_open")
         if why.no_start is NoStart.NO_WORKER:
             return texts.text("start_no_worker")
+        if why.no_start is NoStart.QUEUE_UNSERVED:
+            return texts.text("start_queue_unserved", queue=why.document.spec.queue)
         return texts.text("start_too_few", fewest=MIN_FINISHES, span=texts.duration(THROUGHPUT_WINDOW))
     shortest, longest = rounded_range(why.start.earliest - why.at, why.start.latest - why.at)
     start = texts.text("start_about", shortest=texts.duration(shortest), longest=texts.duration(longest))

@@ -1,6 +1,7 @@
 """What needs attention now: pauses, missing workers, failures, overdue documents."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
@@ -12,7 +13,7 @@ from inturn.model import SECOND, DocumentState
 from inturn.queue_reader import QueueReader
 from inturn.store import ClosedLane, Event, EventKind, Operator, TimeRange
 
-MAX_PAUSED_NAMES: Final = 3
+MAX_NAMES: Final = 3
 MAX_CUSTOMERS_READ: Final = 50
 """Customers with closed lanes that are looked at for a pause: a cap or a rate closes lanes too."""
 MAX_EVENTS_READ: Final = 100
@@ -29,7 +30,9 @@ class NoticeKind(StrEnum):
 
     QUEUE_PAUSED = "queue_paused"
     NO_WORKERS = "no_workers"
+    QUEUES_UNSERVED = "queues_unserved"
     FAILING = "failing"
+    QUEUES_PAUSED = "queues_paused"
     CUSTOMERS_PAUSED = "customers_paused"
     WORKERS_PAUSED = "workers_paused"
     OVERDUE = "overdue"
@@ -43,7 +46,7 @@ class Notice(NamedTuple):
     at: int | None = None
     """When the operator did it; None if that is long ago."""
     names: tuple[str, ...] = ()
-    """Of customers or workers."""
+    """Of queues, customers or workers."""
     n: int = 0
     """Waiting documents without a worker, or failures."""
     of: int = 0
@@ -54,14 +57,17 @@ class Notice(NamedTuple):
 def queue_notices(insights: Insights, overview: LiveOverview) -> tuple[Notice, ...]:
     """Return what operators should look at, the most urgent first."""
     queue, live = insights.queue, overview.live
+    queues = insights.queues(live.at)
     notices = []
     if live.paused is not None:
         paused_at = _time_of(queue.audit(limit=MAX_EVENTS_READ), EventKind.QUEUE_PAUSED, live.paused)
         notices.append(Notice(NoticeKind.QUEUE_PAUSED, live.paused, paused_at))
     waiting = live.states.get(DocumentState.WAITING, 0)
-    if waiting and live.paused is None and not insights.has_worker(live.at):
-        notices.append(Notice(NoticeKind.NO_WORKERS, n=waiting))
+    if waiting and live.paused is None:
+        waiting_by_queue = {status.name: status.waiting for status in queues if not status.paused}
+        notices += _without_worker(insights, waiting, waiting_by_queue, live.at)
     notices += _failing(queue, live.at)
+    notices += _paused_queues(queue, [status.name for status in queues if status.paused and status.waiting])
     notices += _paused_customers(queue, insights.scheduler_snapshot(live.at).closed)
     paused = tuple(worker.report.name for worker in queue.workers() if worker.paused is not None)
     if paused:
@@ -73,14 +79,30 @@ def queue_notices(insights: Insights, overview: LiveOverview) -> tuple[Notice, .
 
 def customer_notices(insights: Insights, overview: LiveOverview, name: str) -> tuple[Notice, ...]:
     """Return what concerns one customer, without names and reasons of operators."""
-    customer = insights.queue.customer(name)
+    customer, now = insights.queue.customer(name), overview.live.at
     if overview.live.paused is not None:
         return (Notice(NoticeKind.QUEUE_PAUSED),)
     if customer.settings.paused:
         return (Notice(NoticeKind.CUSTOMERS_PAUSED),)
-    if customer.waiting and not insights.has_worker(overview.live.at):
-        return (Notice(NoticeKind.NO_WORKERS, n=customer.waiting),)
-    return ()
+    if not customer.waiting:
+        return ()
+    waiting: Counter[str] = Counter()
+    for lane in customer.lanes:
+        waiting[lane.queue] += lane.waiting
+    paused = tuple(status.name for status in insights.queues(now) if status.paused and waiting.pop(status.name, 0))
+    notices = _without_worker(insights, customer.waiting, waiting, now)
+    return (*notices, Notice(NoticeKind.QUEUES_PAUSED, names=paused)) if paused else tuple(notices)
+
+
+def _without_worker(insights: Insights, total: int, waiting: Mapping[str, int], now: int) -> list[Notice]:
+    """Return a notice if no worker takes documents, or none those of some queues; `waiting` is by queue."""
+    if not insights.has_worker(now):
+        return [Notice(NoticeKind.NO_WORKERS, n=total)]
+    unserved = insights.unserved([name for name, n in waiting.items() if n], now)
+    if not unserved:
+        return []
+    names = tuple(islice((name for name in waiting if name in unserved), MAX_NAMES + 1))
+    return [Notice(NoticeKind.QUEUES_UNSERVED, names=names, n=sum(waiting[name] for name in unserved))]
 
 
 def _failing(queue: QueueReader, now: int) -> list[Notice]:
@@ -93,10 +115,22 @@ def _failing(queue: QueueReader, now: int) -> list[Notice]:
     return [Notice(NoticeKind.FAILING, n=failed, of=ended)] if failed >= MIN_FAILED_PART * ended else []
 
 
+def _paused_queues(queue: QueueReader, names: Sequence[str]) -> list[Notice]:
+    """Return a notice of paused queues in which documents wait, with the pause itself if there is one."""
+    if not names:
+        return []
+    shown = tuple(names[: MAX_NAMES + 1])
+    operator = queue.paused(names[0]) if len(names) == 1 else None
+    if operator is None:
+        return [Notice(NoticeKind.QUEUES_PAUSED, names=shown)]
+    paused_at = _time_of(queue.audit(limit=MAX_EVENTS_READ), EventKind.QUEUE_PAUSED, operator, names[0])
+    return [Notice(NoticeKind.QUEUES_PAUSED, operator, paused_at, shown)]
+
+
 def _paused_customers(queue: QueueReader, closed: Sequence[ClosedLane]) -> list[Notice]:
     """Return a notice of paused customers whose documents wait, with the pause itself if there is one."""
     names = islice(dict.fromkeys(lane.customer for lane in closed), MAX_CUSTOMERS_READ)
-    paused = list(islice((name for name in names if queue.customer(name).settings.paused), MAX_PAUSED_NAMES + 1))
+    paused = list(islice((name for name in names if queue.customer(name).settings.paused), MAX_NAMES + 1))
     if not paused:
         return []
     if len(paused) > 1:
@@ -107,5 +141,7 @@ def _paused_customers(queue: QueueReader, closed: Sequence[ClosedLane]) -> list[
     return [Notice(NoticeKind.CUSTOMERS_PAUSED, names=tuple(paused))]
 
 
-def _time_of(events: Sequence[Event], kind: EventKind, operator: Operator) -> int | None:
-    return next((event.at for event in events if event.kind is kind and event.operator == operator), None)
+def _time_of(events: Sequence[Event], kind: EventKind, operator: Operator, queue: str | None = None) -> int | None:
+    """Return when the operator did it last, to one queue or (None) to all."""
+    matching = (event for event in events if event.kind is kind and event.detail.get("queue") == queue)
+    return next((event.at for event in matching if event.operator == operator), None)

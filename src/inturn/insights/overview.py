@@ -1,4 +1,4 @@
-"""Build the live overview of the whole queue in one read."""
+"""Build the live overview of all queues in one read."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,7 +15,7 @@ MAX_SHOWN_CUSTOMERS: Final = 25
 
 
 def live_overview(insights: Insights, now: int) -> LiveOverview:
-    """Read the queue for a screen that shows all of it."""
+    """Read all queues for a screen that shows all of them."""
     live = insights.live(now, busiest_limit=MAX_SHOWN_CUSTOMERS)
     snapshot, version = insights.scheduler_snapshot(now), insights.policy()
     last = len(version.policy.priority.thresholds) + 1

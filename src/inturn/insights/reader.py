@@ -10,19 +10,18 @@ from typing import Final
 from inturn.clock import Clock, SystemClock
 from inturn.errors import NotFoundError
 from inturn.insights.at_work import at_work, is_silent
-from inturn.insights.forecast import (
-    MIN_STARTS,
-    RecentArrivals,
-    Speed,
-    StartTimes,
-    arrival_rates,
-    arrivals_from_events,
-    expected_start,
-    expected_wait,
-    start_times_from_events,
+from inturn.insights.flow import (
+    MEDIUM_WINDOW,
+    MIN_FINISHES,
+    SHORT_WINDOW,
+    THROUGHPUT_WINDOW,
+    FlowReader,
+    observed_window,
 )
+from inturn.insights.forecast import arrival_rates, expected_start, expected_wait
 from inturn.insights.lanes_ahead import count_ahead, forecast_target, lane_index
 from inturn.insights.shares import SHARE_WINDOW, ShareMeter, Shares
+from inturn.insights.snapshots import SNAPSHOT_MAX_AGE, Snapshots
 from inturn.insights.views import (
     AtWork,
     BatchStatus,
@@ -38,7 +37,7 @@ from inturn.insights.views import (
     Span,
     Why,
 )
-from inturn.model import SECOND, Customer, Document, DocumentState
+from inturn.model import SECOND, Customer, Document, DocumentState, QueueStatus, Worker
 from inturn.policy import PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
 from inturn.policy.forecasts import DAY, HOUR, Forecast, ForecastLog
@@ -49,30 +48,20 @@ from inturn.queue_reader import QueueReader
 from inturn.store import (
     CustomerFilter,
     DocumentFilter,
+    LaneSnapshot,
     PolicyVersion,
     SchedulerSnapshot,
     live_slots,
 )
 
 FORECAST_LOG_MAX_AGE: Final = 10 * SECOND
-SNAPSHOT_MAX_AGE: Final = SECOND
-"""Maximum age of the cached scheduler snapshot for places and forecasts."""
-SNAPSHOT_AGE_FACTOR: Final = 10
-"""For other figures the snapshot may be this many times as old as its read takes."""
 SHARES_AGE_FACTOR: Final = 100
 """Measured shares may be this many times as old as their read takes: 0.1 s for 60,000 documents on SQLite."""
-THROUGHPUT_WINDOW: Final = 600 * SECOND
-MEDIUM_WINDOW: Final = 60 * SECOND
-REPORT_DELAY: Final = 2 * SECOND
-"""A report may lack claims of this long before it: it is built before it is written."""
-SHORT_WINDOW: Final = 10 * SECOND
 MAX_COST_SAMPLES: Final = 2_000
 DEFAULT_BUSIEST: Final = 12
 PAGE_SIZE: Final = 1_000
 SMALL_PAGE_SIZE: Final = 200
-MAX_FLOW_EVENTS: Final = 2_000
-"""The newest events, from which start rate and arrivals are computed."""
-MIN_FINISHES: Final = MIN_STARTS
+PAUSES_OF_QUEUES: Final = frozenset({ClosedBy.QUEUE_PAUSED, ClosedBy.OWN_QUEUE_PAUSED})
 
 
 class Insights:
@@ -81,22 +70,20 @@ class Insights:
     def __init__(self, queue: QueueReader, clock: Clock | None = None) -> None:
         self._queue = queue
         self._clock = clock or SystemClock()
-        self._snapshot: tuple[int, SchedulerSnapshot] | None = None
-        self._snapshot_duration = 0
+        self._snapshots = Snapshots(queue)
+        self._flow = FlowReader(queue, self._snapshots)
         self._shares: Shares | None = None
         self._shares_age = 0
-        self._created_at: int | None = None
         self._forecasts: tuple[int, ForecastLog] | None = None
         self.open_forecasts: Callable[[], Iterable[Forecast]] = tuple
         """Forecasts whose documents still wait, as far as this process knows them."""
-        self._recent_flow: tuple[int, StartTimes, RecentArrivals] | None = None
 
     def why(self, id: str, now: int | None = None) -> Why:
         """Return everything that decides when a document starts."""
         now = self._clock.now() if now is None else now
         document = self._queue.document(id)
         customer = self._queue.customer(document.customer)
-        slot_use = self._slot_use(customer, now) if customer.at_slot_limit else None
+        slot_use = self._slot_use(document, now) if customer.at_slot_limit else None
         closed_by = self._closed_by(document, customer, slot_use)
         ahead, no_place = self._ahead(document, closed_by, now)
         forecast, start, no_start = self._start(document, ahead, no_place, now)
@@ -118,10 +105,10 @@ class Insights:
         )
 
     def overview(self, now: int | None = None) -> Overview:
-        """Return a summary of the queue."""
+        """Return a summary of all queues."""
         now = self._clock.now() if now is None else now
         counts = self._queue.counts(DocumentFilter())
-        lanes = self._scheduler_snapshot(now).lanes
+        lanes = self._snapshots.merged(now).lanes
         waiting = sum(counts.waiting.values())
         return Overview(
             at=now,
@@ -136,11 +123,11 @@ class Insights:
         )
 
     def live(self, now: int | None = None, *, busiest_limit: int = DEFAULT_BUSIEST) -> LiveView:
-        """Return the live state of the queue, with up to `busiest_limit` of its busiest customers."""
+        """Return the live state of all queues, with up to `busiest_limit` of their busiest customers."""
         now = self._clock.now() if now is None else now
         counts = self._queue.counts(DocumentFilter())
         waits: dict[int, int] = {}
-        for lane in self._scheduler_snapshot(now).lanes:
+        for lane in self._snapshots.merged(now).lanes:
             waits[lane.level] = max(waits.get(lane.level, 0), now - lane.head.ready_at)
         return LiveView(
             at=now,
@@ -153,10 +140,14 @@ class Insights:
             paused=self._queue.paused(),
         )
 
-    def lane_waits(self, customer: str, now: int) -> dict[int, int]:
-        """Return the longest wait in each lane of a customer, by level; closed lanes included."""
-        lanes = [lane for lane in self.scheduler_snapshot(now).all_lanes if lane.customer == customer]
-        return {lane.level: max(0, now - lane.head.ready_at) for lane in lanes}
+    def lane_waits(self, customer: str, now: int) -> dict[tuple[str, int], int]:
+        """Return the longest wait in each lane of a customer, by queue and level; closed lanes included."""
+        return {
+            (status.name, lane.level): max(0, now - lane.head.ready_at)
+            for status in self.queues(now)
+            for lane in self._snapshots.of(status.name, now, is_precise=False).all_lanes
+            if lane.customer == customer
+        }
 
     def counter(self, customer: Customer) -> CounterStatus | None:
         """Return a customer's counter and when it resets; None if the customer was never checked."""
@@ -171,12 +162,27 @@ class Insights:
         """Return the active policy."""
         return self._queue.policy()
 
+    def queues(self, now: int, *, fresh: bool = False) -> tuple[QueueStatus, ...]:
+        """Return all queues: up to a second old, unless `fresh`."""
+        return self._snapshots.queues(now, fresh=fresh)
+
     def scheduler_snapshot(self, now: int) -> SchedulerSnapshot:
-        """Return a cached snapshot of all open lanes: up to 1 second old, or ten times as old as its read takes."""
-        cached = self._snapshot
-        if cached is not None and 0 <= now - cached[0] < SNAPSHOT_AGE_FACTOR * self._snapshot_duration:
-            return cached[1]
-        return self._scheduler_snapshot(now)
+        """Return a cached snapshot of the lanes of all queues: up to 1 second old, or ten times as old as its read."""
+        return self._snapshots.merged(now, is_precise=False)
+
+    def served_lanes(self, now: int) -> tuple[LaneSnapshot, ...]:
+        """Return the open lanes of queues that are not paused and that a worker serves: what may start now."""
+        queues = self.queues(now)
+        if len(queues) == 1:
+            return self.scheduler_snapshot(now).lanes
+        names = [status.name for status in queues if not status.paused]
+        unserved = self.unserved(names, now)
+        return tuple(
+            lane
+            for name in names
+            if name not in unserved
+            for lane in self._snapshots.of(name, now, is_precise=False).lanes
+        )
 
     def shares(self, now: int | None = None) -> Shares:
         """Measure the shares of worker seconds of the last ten minutes, by one read, cached for a second or longer.
@@ -189,7 +195,7 @@ class Insights:
             began = time.monotonic()
             meter = ShareMeter(now - SHARE_WINDOW)
             log = self._queue.work_between(meter.until, now)
-            meter.add(log, now, workers=self._queue.workers(), lanes=self.scheduler_snapshot(now).lanes)
+            meter.add(log, now, workers=self._queue.workers(), lanes=self.served_lanes(now))
             cached = self._shares = meter.shares()
             self._shares_age = round(SHARES_AGE_FACTOR * (time.monotonic() - began) * SECOND)
         return cached
@@ -232,9 +238,9 @@ class Insights:
     def _per_second(self, now: int) -> float:
         recent = self._queue.throughput(now - SHORT_WINDOW).finished
         if recent >= MIN_FINISHES:
-            return recent * SECOND / observed_window(SHORT_WINDOW, self._queue_created_at(), now)
+            return recent * SECOND / observed_window(SHORT_WINDOW, self._flow.created_at(), now)
         finished = self._queue.throughput(now - MEDIUM_WINDOW).finished
-        return finished * SECOND / observed_window(MEDIUM_WINDOW, self._queue_created_at(), now)
+        return finished * SECOND / observed_window(MEDIUM_WINDOW, self._flow.created_at(), now)
 
     def _busiest(self, now: int, limit: int) -> tuple[BusyCustomer, ...]:
         """Return the customers with the most waiting documents.
@@ -245,7 +251,7 @@ class Insights:
         customers = {customer.name: customer for customer in page.items}
         if page.next is not None:
             waiting: CountOf[str] = CountOf()
-            for lane in self._scheduler_snapshot(now).all_lanes:
+            for lane in self._snapshots.merged(now).all_lanes:
                 waiting[lane.customer] += lane.waiting
             for name, _ in waiting.most_common(limit):
                 customers.setdefault(name, self._queue.customer(name))
@@ -275,14 +281,6 @@ class Insights:
             for worker in self._queue.workers()
         )
 
-    def _scheduler_snapshot(self, now: int, *, fresh: bool = False) -> SchedulerSnapshot:
-        cached = self._snapshot
-        if cached is None or fresh or not 0 <= now - cached[0] < SNAPSHOT_MAX_AGE:
-            began = time.monotonic()
-            cached = self._snapshot = (now, self._queue.scheduler_snapshot())
-            self._snapshot_duration = round((time.monotonic() - began) * SECOND)
-        return cached[1]
-
     def _bounds(self, document: Document) -> Bounds | None:
         """Return the thresholds of the document's level, by the policy in force at its submission.
 
@@ -296,36 +294,44 @@ class Insights:
         return Bounds(thresholds[document.level - 1], thresholds[document.level])
 
     def _closed_by(self, document: Document, customer: Customer, slot_use: SlotUse | None) -> tuple[ClosedBy, ...]:
-        """Return everything that closes a waiting document's lane, the pause of the queue first.
+        """Return everything that closes a waiting document's lane, the pauses of queues first.
 
-        `slot_use` is given if the last claim found that the customer holds its share; documents may have ended since.
+        `slot_use` is given if the last claim of any queue found that the customer holds its share; documents may have
+        ended since.
         """
         if document.state is not DocumentState.WAITING:
             return ()
-        settings = customer.settings
+        settings, queue = customer.settings, document.spec.queue
+        is_open = any(
+            lane.is_open for lane in customer.lanes if (lane.queue, lane.level) == (queue, document.lane_level)
+        )
         reasons = []
         if self._queue.paused() is not None:
             reasons.append(ClosedBy.QUEUE_PAUSED)
+        if self._queue.paused(queue) is not None:
+            reasons.append(ClosedBy.OWN_QUEUE_PAUSED)
         if settings.paused:
             reasons.append(ClosedBy.CUSTOMER_PAUSED)
         if settings.cap is not None and customer.running >= settings.cap:
             reasons.append(ClosedBy.CAP)
-        if slot_use is not None and self._is_at_limit(slot_use):
+        if slot_use is not None and not is_open and self._is_at_limit(slot_use):
             reasons.append(ClosedBy.SHARE)
-        is_open = any(lane.is_open for lane in customer.lanes if lane.level == document.lane_level)
-        if not is_open and settings.rate is not None and {*reasons} <= {ClosedBy.QUEUE_PAUSED}:
+        if not is_open and settings.rate is not None and PAUSES_OF_QUEUES.issuperset(reasons):
             reasons.append(ClosedBy.RATE)
         return tuple(reasons)
 
-    def _slot_use(self, customer: Customer, now: int) -> SlotUse:
-        """Return how much of the live slots a customer uses."""
-        slots = live_slots(((worker.seen_at, worker.open_slots) for worker in self._queue.workers()), now)
-        return SlotUse(customer.running, slots)
+    def _slot_use(self, document: Document, now: int) -> SlotUse:
+        """Return how much of its queue's live slots the customer of a document uses."""
+        queue = document.spec.queue
+        workers = [worker for worker in self._queue.workers() if queue in worker.report.queues]
+        where = DocumentFilter(frozenset({DocumentState.RUNNING}), document.customer, queue=queue)
+        running = sum(self._queue.counts(where).states.values())
+        return SlotUse(running, live_slots(((worker.seen_at, worker.open_slots) for worker in workers), now))
 
     def _is_at_limit(self, use: SlotUse) -> bool:
         """Return whether the share of a customer is used up, or unknown since workers are gone."""
         limit = SlotShares(use.slots).limit(self._queue.policy().policy.turns.max_share)
-        return limit is None or use.running >= limit
+        return use.running > 0 and (limit is None or use.running >= limit)
 
     def _ahead(
         self, document: Document, closed_by: tuple[ClosedBy, ...], now: int
@@ -336,7 +342,7 @@ class Insights:
             return None, NoPlace.CLOSED
         ahead = self._queue.ahead_in_lane(document.id)
         for fresh in (False, True):
-            snapshot = self._scheduler_snapshot(now, fresh=fresh)
+            snapshot = self._snapshots.of(document.spec.queue, now, fresh=fresh)
             index = lane_index(document, snapshot)
             if index is not None and snapshot.lanes[index].waiting > ahead:
                 return count_ahead(snapshot, index, ahead, document.seq), None
@@ -348,14 +354,15 @@ class Insights:
         if ahead is None:
             unknown = {NoPlace.CLOSED: NoStart.CLOSED}
             return None, None, unknown.get(no_place or NoPlace.MOVED, NoStart.NOT_WAITING)
-        if not self.has_worker(now):
-            return None, None, NoStart.NO_WORKER
-        starts, arrived = self._flow(now)
-        speed = starts.speed(now) or self._finish_speed(now)
+        queue = document.spec.queue
+        if not self.has_worker(now, queue):
+            return None, None, NoStart.QUEUE_UNSERVED if self.has_worker(now) else NoStart.NO_WORKER
+        flow = self._flow.recent(queue, now)
+        speed = flow.starts.speed(now) or self._flow.finish_speed(queue, now)
         if speed is None:
             return None, None, NoStart.TOO_FEW_FINISHES
-        target = forecast_target(document, self._scheduler_snapshot(now))
-        rates = arrival_rates(target, arrived, self._queue.policy().policy.priority.thresholds)
+        target = forecast_target(document, self._snapshots.of(queue, now))
+        rates = arrival_rates(target, flow.arrived, self._queue.policy().policy.priority.thresholds)
         forecast = Forecast(now, expected_wait(ahead, target, speed, rates), document.lane_level)
         outcomes = self._forecast_log(now).outcomes
         return forecast, expected_start(forecast, speed, outcomes, self.open_forecasts()), None
@@ -367,52 +374,37 @@ class Insights:
             cached = self._forecasts = (now, self._queue.forecast_log())
         return cached[1]
 
-    def _flow(self, now: int) -> tuple[StartTimes, RecentArrivals]:
-        """Return recent starts and arrivals, cached for a second."""
-        cached = self._recent_flow
-        if cached is None or not 0 <= now - cached[0] < SNAPSHOT_MAX_AGE:
-            events = self._queue.events(max(0, self._queue.last_event() - MAX_FLOW_EVENTS), limit=MAX_FLOW_EVENTS)
-            waiting = sum(lane.waiting for lane in self._scheduler_snapshot(now).lanes)
-            since = max(
-                now - THROUGHPUT_WINDOW,
-                min(self._queue_created_at(), now),
-                events[0].at if len(events) == MAX_FLOW_EVENTS else 0,
-            )
-            cached = self._recent_flow = (
-                now,
-                start_times_from_events(events, waiting),
-                arrivals_from_events(events, since, now),
-            )
-        return cached[1:]
-
-    def _finish_speed(self, now: int) -> Speed | None:
-        """Measure the speed by recent finishes, where too few starts were under load."""
-        for window in (MEDIUM_WINDOW, THROUGHPUT_WINDOW):
-            finished = self._queue.throughput(now - window).finished
-            if finished >= MIN_FINISHES:
-                gap = observed_window(window, self._queue_created_at(), now) / finished
-                return Speed(gap, gap, is_loaded=False)
-        return None
-
-    def _queue_created_at(self) -> int:
-        """Return when the queue was created: the time of its first policy version."""
-        if self._created_at is None:
-            self._created_at = self._queue.policies()[-1].at
-        return self._created_at
-
     @property
     def queue(self) -> QueueReader:
         """The queue that is read."""
         return self._queue
 
-    def has_worker(self, now: int) -> bool:
-        """Return whether a live worker takes documents, or a program without reports (a custom loop) holds a claim."""
+    def has_worker(self, now: int, queue: str | None = None) -> bool:
+        """Return whether a live worker takes documents, of this queue if one is named.
+
+        A program without reports (a custom loop) counts while it holds a claim.
+        """
         workers = self._queue.workers()
-        if any(worker.open_slots and not is_silent(worker, now) for worker in workers):
-            return True
+        serving = [worker for worker in workers if queue is None or queue in worker.report.queues]
+        return any(_takes_documents(worker, now) for worker in serving) or self._has_claim(workers, now, queue)
+
+    def unserved(self, queues: Iterable[str], now: int) -> frozenset[str]:
+        """Return those of the queues that `has_worker` denies; the workers are read once."""
+        workers = self._queue.workers()
+        live = [worker for worker in workers if _takes_documents(worker, now)]
+        served = {queue for worker in live for queue in worker.report.queues}
+        return frozenset(queue for queue in {*queues} - served if not self._has_claim(workers, now, queue))
+
+    def _has_claim(self, workers: Iterable[Worker], now: int, queue: str | None) -> bool:
+        """Return whether a program without reports holds a claim."""
         names = {worker.report.name for worker in workers}
-        running = self._queue.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=SMALL_PAGE_SIZE).items
+        where = DocumentFilter(frozenset({DocumentState.RUNNING}), queue=queue)
+        running = self._queue.documents(where, limit=SMALL_PAGE_SIZE).items
         return any(document.worker not in names and (document.lease_until or 0) > now for document in running)
+
+
+def _takes_documents(worker: Worker, now: int) -> bool:
+    return worker.open_slots > 0 and not is_silent(worker, now)
 
 
 def counter_status(customer: Customer, priority: PriorityPolicy) -> CounterStatus | None:
@@ -427,14 +419,6 @@ def stored_counter(customer: Customer) -> Counter | None:
     if customer.count is None or customer.updated_at is None:
         return None
     return Counter(customer.count, customer.updated_at)
-
-
-def observed_window(window: int, created_at: int, now: int) -> int:
-    """Return the part of the last `window` microseconds in which the queue existed, at least a second.
-
-    It is the whole window if the queue was created in the future, by another clock.
-    """
-    return window if now < created_at else min(window, max(SECOND, now - created_at))
 
 
 def _matches_level(priority: PriorityPolicy, document: Document) -> bool:

@@ -15,6 +15,9 @@ class ClosedBy(StrEnum):
     """What closes a lane."""
 
     QUEUE_PAUSED = "queue_paused"
+    """All queues are paused."""
+    OWN_QUEUE_PAUSED = "own_queue_paused"
+    """The document's own queue is paused."""
     CUSTOMER_PAUSED = "customer_paused"
     CAP = "cap"
     RATE = "rate"
@@ -41,6 +44,8 @@ class NoStart(StrEnum):
     CLOSED = "closed"
     NOT_WAITING = "not_waiting"
     NO_WORKER = "no_worker"
+    QUEUE_UNSERVED = "queue_unserved"
+    """Workers are there, but none of them takes documents of its queue."""
     TOO_FEW_FINISHES = "too_few_finishes"
 
 
@@ -67,7 +72,7 @@ class CounterStatus(NamedTuple):
 
 
 class SlotUse(NamedTuple):
-    """The running documents of a customer that holds its share, and the live slots of all workers."""
+    """The documents of one queue that a customer with its share runs, and the live slots of workers that serve it."""
 
     running: int
     slots: int
@@ -102,7 +107,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The queue at a glance."""
+    """All queues at a glance."""
 
     at: int
     states: Mapping[DocumentState, int]
@@ -138,7 +143,7 @@ class AtWork(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LiveView:
-    """The state of the queue, for screens that refresh every second."""
+    """The state of all queues, for screens that refresh every second."""
 
     at: int
     states: Mapping[DocumentState, int]
@@ -179,7 +184,7 @@ class LaneGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LiveOverview:
-    """The state of the whole queue, for the overview screen."""
+    """The state of all queues, for the overview screen."""
 
     live: LiveView
     policy: PolicyVersion

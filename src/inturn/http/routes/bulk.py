@@ -65,13 +65,15 @@ def _apply(body: schemas.BulkFilter, scope: CallerScope, action: BulkAction) -> 
         return _apply_by_ids(body.ids, scope, action, dry_run=body.dry_run)
     if not conditions:
         raise InvalidInputError(
-            "no documents are named: give ids, or at least one of state, customer, level, batch, group, text, since,"
-            " until"
+            "no documents are named: give ids, or at least one of state, customer, level, batch, group, queue, text,"
+            " since, until"
         )
     states = action.default_states if body.state is None else frozenset(DocumentState(state) for state in body.state)
     if not states <= action.allowed_states:
         raise InvalidInputError(f"the state must be one of {', '.join(sorted(action.allowed_states))}")
-    where = scope.restrict_filter(DocumentFilter(states, body.customer, body.level, body.batch, body.text, body.group))
+    where = scope.restrict_filter(
+        DocumentFilter(states, body.customer, body.level, body.batch, body.text, body.group, queue=body.queue)
+    )
     where = where.within(DocumentTime(body.time) if body.time else action.default_time, body.since, body.until)
     if body.dry_run:
         return schemas.BulkResult(documents=sum(scope.counts(where).states.values()), done=False)

@@ -1,6 +1,6 @@
 """Serve `/v1/customers`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated, Any, Final, NamedTuple
@@ -23,6 +23,7 @@ from inturn.store import CustomerFilter, Page
 
 router: Final = APIRouter(prefix="/v1", tags=["customers"])
 MAX_OFFSET: Final = 2**62
+LaneWaits = Mapping[tuple[str, int], int]
 
 
 class CustomerSort(StrEnum):
@@ -112,12 +113,16 @@ def purge(name: str, body: schemas.Purge, scope: WriteScope, _: OperatorAccess) 
     return schemas.PurgeResult(documents=removed.documents, blobs=len(removed.blobs))
 
 
-def serialize_customer(customer: Customer, context: CustomerContext, oldest_waits: dict[int, int]) -> schemas.Customer:
-    """Serialize a customer; `oldest_waits` has the longest wait of each lane by level."""
+def serialize_customer(customer: Customer, context: CustomerContext, oldest_waits: LaneWaits) -> schemas.Customer:
+    """Serialize a customer; `oldest_waits` has the longest wait of each lane by queue and level."""
     settings, waits = customer.settings, context.wait_percentiles.get(customer.name)
     lanes = [
         schemas.Lane(
-            level=lane.level, waiting=lane.waiting, is_open=lane.is_open, oldest_wait=oldest_waits.get(lane.level)
+            queue=lane.queue,
+            level=lane.level,
+            waiting=lane.waiting,
+            is_open=lane.is_open,
+            oldest_wait=oldest_waits.get((lane.queue, lane.level)),
         )
         for lane in customer.lanes
     ]

@@ -36,6 +36,7 @@ WaitSeconds = Annotated[
     float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for its end before the response.")
 ]
 PageLimit = Annotated[int, Query(ge=1, le=1_000)]
+QueueFilter = Annotated[str | None, Query(description="The queue.", examples=["ocr"])]
 Since = Annotated[int | None, Query(ge=0, le=MAX_TIME, description="Only from this time on.")]
 Until = Annotated[int | None, Query(ge=0, le=MAX_TIME, description="Only before this time.")]
 TimeOf = Annotated[DocumentTime, Query(description="The time that `since` and `until` are about.")]
@@ -52,6 +53,7 @@ FORM_SCHEMA: Final = {
         "customer": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH, "example": "acme"},
         "batch": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH},
         "group": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH},
+        "queue": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", "example": "ocr"},
         "metadata": {"type": "string", "description": "A JSON object."},
         "delay": {"type": "integer", "minimum": 0, "description": "Operators only."},
         "start_by": {"type": "integer", "minimum": 0, "description": "Operators only."},
@@ -130,6 +132,7 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
     level: Annotated[int | None, Query(ge=1, le=9)] = None,
     batch: str | None = None,
     group: str | None = None,
+    queue: QueueFilter = None,
     text: Annotated[str | None, Query(description="Part of the name.")] = None,
     since: Since = None,
     until: Until = None,
@@ -145,7 +148,7 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
     if id:
         by_id = [serialize_document(document, scope.caller) for document in scope.documents_by_id(id)]
         return schemas.DocumentPage(documents=by_id, next=None)
-    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text, group)
+    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text, group, queue=queue)
     where = where.within(time, since, until)
     page = scope.documents(where, limit, after, sort)
     return schemas.DocumentPage(
@@ -161,13 +164,15 @@ def counts(  # noqa: PLR0913 - one parameter for each filter
     level: Annotated[int | None, Query(ge=1, le=9)] = None,
     batch: str | None = None,
     group: str | None = None,
+    queue: QueueFilter = None,
     text: Annotated[str | None, Query(description="Part of the name.")] = None,
     since: Since = None,
     until: Until = None,
     time: TimeOf = DocumentTime.SUBMITTED,
 ) -> schemas.Counts:
     """Count the matching documents by state."""
-    where = DocumentFilter(None, customer, level, batch, text, group).within(time, since, until)
+    where = DocumentFilter(None, customer, level, batch, text, group, queue=queue)
+    where = where.within(time, since, until)
     states = scope.counts(where).states
     counts_by_state = {str(state): states.get(state, 0) for state in DocumentState}
     return schemas.Counts(documents=sum(counts_by_state.values()), states=counts_by_state)

@@ -1,5 +1,6 @@
 """Serve `/v1/overview` to operators."""
 
+from collections import Counter
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
@@ -105,6 +106,9 @@ def _serialize_group(group: LaneGroup, waits: Percentiles | None) -> schemas.Cus
 
 def _serialize_busy_customer(entry: BusyCustomer, shares: WorkerShares) -> schemas.BusyCustomer:
     customer = entry.customer
+    waiting: Counter[int] = Counter()
+    for lane in customer.lanes:
+        waiting[lane.level] += lane.waiting
     return schemas.BusyCustomer(
         customer=customer.name,
         display_name=customer.settings.display_name,
@@ -113,7 +117,7 @@ def _serialize_busy_customer(entry: BusyCustomer, shares: WorkerShares) -> schem
         running=customer.running,
         paused=customer.settings.paused,
         at_slot_limit=customer.at_slot_limit,
-        lines={lane.level: lane.waiting for lane in customer.lanes},
+        lines=dict(waiting),
         share=serialize_share(shares.of(customer.name)),
     )
 
@@ -143,6 +147,7 @@ def _serialize_worker(activity: AtWork) -> schemas.WorkerActivity:
         slots=report.slots,
         busy=report.busy,
         processor=report.processor,
+        queues=list(report.queues),
         started_at=report.started_at,
         seen_at=activity.worker.seen_at,
         stopping=report.stopping,

@@ -1,36 +1,69 @@
-"""Serve `/v1/queue`, which pauses and resumes, and `/v1/server`, its version and limits."""
+"""Serve `/v1/queue`, which pauses and resumes all queues, `/v1/queues`, one of them, and `/v1/server`."""
 
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 
 from inturn import __version__
 from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import CallerScope, ReadScope, WriteScope
+from inturn.model import QueueStatus
+from inturn.store import Operator
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
+NamedQueue = Annotated[str, Path(description="The queue's name.", examples=["ocr"])]
 
 
 @router.get("/queue", operation_id="getQueue", responses=ErrorResponses.of())
 def queue(scope: ReadScope, _: OperatorAccess) -> schemas.Queue:
-    """Operators: whether the queue is paused, by whom and why."""
-    return _serialize_queue(scope)
+    """Operators: whether all queues are paused, by whom and why."""
+    return _serialize_pause(scope)
 
 
 @router.post("/queue/pause", operation_id="pauseQueue", responses=ErrorResponses.of(422))
 def pause(scope: WriteScope, _: OperatorAccess) -> schemas.Queue:
     """Operators: start no documents of any customer. Running ones finish, and submissions are accepted."""
     scope.app_state.queue.pause(scope.operator)
-    return _serialize_queue(scope)
+    return _serialize_pause(scope)
 
 
 @router.post("/queue/resume", operation_id="resumeQueue", responses=ErrorResponses.of(422))
 def resume(scope: WriteScope, _: OperatorAccess) -> schemas.Queue:
-    """Operators: start documents again."""
+    """Operators: start documents again. A queue that is paused by itself stays so."""
     scope.app_state.queue.resume(scope.operator)
-    return _serialize_queue(scope)
+    return _serialize_pause(scope)
+
+
+@router.get("/queues", operation_id="listQueues", responses=ErrorResponses.of())
+def list_queues(scope: ReadScope, _: OperatorAccess) -> schemas.Queues:
+    """Operators: list the queues with their settings, pauses, and waiting and running documents."""
+    return schemas.Queues(queues=[_serialize_queue(scope, status) for status in scope.app_state.queue.queues()])
+
+
+@router.patch("/queues/{name}", operation_id="updateQueue", responses=ErrorResponses.of(413, 422))
+def update_queue(
+    name: NamedQueue, body: schemas.QueueChange, scope: WriteScope, _: OperatorAccess
+) -> schemas.NamedQueue:
+    """Operators: change the settings given of a queue. One that does not exist is made."""
+    changes = {field: getattr(body, field) for field in body.model_fields_set}
+    scope.app_state.queue.change_queue(name, scope.operator, **changes)
+    return _read_queue(scope, name)
+
+
+@router.post("/queues/{name}/pause", operation_id="pauseNamedQueue", responses=ErrorResponses.of(422))
+def pause_queue(name: NamedQueue, scope: WriteScope, _: OperatorAccess) -> schemas.NamedQueue:
+    """Operators: start no documents of one queue. Running ones finish, and submissions are accepted."""
+    scope.app_state.queue.pause(scope.operator, queue=name)
+    return _read_queue(scope, name)
+
+
+@router.post("/queues/{name}/resume", operation_id="resumeNamedQueue", responses=ErrorResponses.of(422))
+def resume_queue(name: NamedQueue, scope: WriteScope, _: OperatorAccess) -> schemas.NamedQueue:
+    """Operators: start documents of one queue again."""
+    scope.app_state.queue.resume(scope.operator, queue=name)
+    return _read_queue(scope, name)
 
 
 @router.get("/server", operation_id="getServer", responses=ErrorResponses.of())
@@ -40,6 +73,25 @@ def server(scope: ReadScope) -> schemas.Server:
     return schemas.Server(version=__version__ if scope.caller.sees_all else None, limits=limits)
 
 
-def _serialize_queue(scope: CallerScope) -> schemas.Queue:
-    paused = scope.app_state.queue.paused()
-    return schemas.Queue(paused=None if paused is None else schemas.Paused(operator=paused.name, why=paused.why))
+def _read_queue(scope: CallerScope, name: str) -> schemas.NamedQueue:
+    status = next(status for status in scope.app_state.queue.queues() if status.name == name)
+    return _serialize_queue(scope, status)
+
+
+def _serialize_queue(scope: CallerScope, status: QueueStatus) -> schemas.NamedQueue:
+    return schemas.NamedQueue(
+        name=status.name,
+        description=status.settings.description,
+        weight=status.settings.weight,
+        paused=_serialize_operator(scope.app_state.queue.paused(status.name)) if status.paused else None,
+        waiting=status.waiting,
+        running=status.running,
+    )
+
+
+def _serialize_pause(scope: CallerScope) -> schemas.Queue:
+    return schemas.Queue(paused=_serialize_operator(scope.app_state.queue.paused()))
+
+
+def _serialize_operator(operator: Operator | None) -> schemas.Paused | None:
+    return None if operator is None else schemas.Paused(operator=operator.name, why=operator.why)

@@ -54,6 +54,7 @@ def _serialize_worker(activity: AtWork, now: int) -> schemas.Worker:
         slots=report.slots,
         busy=report.busy,
         processor=report.processor,
+        queues=list(report.queues),
         version=report.version,
         started_at=report.started_at,
         seen_at=worker.seen_at,

@@ -8,6 +8,7 @@ from inturn.model import MAX_NAME_LENGTH, MAX_TIME
 
 Id = Annotated[str, Field(examples=["018f3c5e-0000-7000-8000-000000000000"])]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
+QueueName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", examples=["ocr"])]
 Time = Annotated[int, Field(examples=[1_700_000_000_000_000])]
 InputTime = Annotated[int, Field(ge=0, le=MAX_TIME, strict=True)]
 State = Literal["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"]
@@ -79,7 +80,7 @@ class Share(BaseModel):
 
 
 class Paused(BaseModel):
-    """The operator who paused the whole queue, and the reason."""
+    """The operator who paused all queues, or one of them, and the reason."""
 
     operator: str
     why: str

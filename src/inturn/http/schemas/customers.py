@@ -8,8 +8,9 @@ from inturn.http.schemas.common import Counter, InputTime, Name, Rate, Share, St
 
 
 class Lane(BaseModel):
-    """A customer's waiting documents of one level; level 0 holds expedited documents."""
+    """A customer's waiting documents of one level of one queue; level 0 holds expedited documents."""
 
+    queue: str
     level: int
     waiting: int
     is_open: bool

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from inturn.http.schemas.common import Counter, Id, InputTime, Name, Share, Span, State, StrictModel, Time
-from inturn.model import MAX_METADATA_LENGTH
+from inturn.http.schemas.common import Counter, Id, InputTime, Name, QueueName, Share, Span, State, StrictModel, Time
+from inturn.model import DEFAULT_QUEUE, MAX_METADATA_LENGTH
 
 
 class DocumentSpec(StrictModel):
@@ -18,6 +18,10 @@ class DocumentSpec(StrictModel):
     text: Annotated[str, Field(max_length=10_000_000)] | None = None
     batch: Name | None = None
     group: Name | None = Field(None, description="A part of the customer. Groups of one customer take turns.")
+    queue: QueueName = Field(
+        DEFAULT_QUEUE,
+        description="The queue that it waits in. Left out: `default`. An operator's document makes a new one.",
+    )
     metadata: dict[str, Any] = Field(
         default_factory=dict, description=f"At most {MAX_METADATA_LENGTH} characters as JSON."
     )
@@ -76,6 +80,7 @@ class Document(BaseModel):
     pages: int | None
     batch: str | None
     group: str | None
+    queue: str
     cost: float
     start_by: Time | None
     metadata: dict[str, Any]
@@ -122,7 +127,7 @@ class Bounds(BaseModel):
 
 
 class SlotUse(BaseModel):
-    """The running documents of a customer, and the live slots of all workers."""
+    """The running documents of a customer in the document's queue, and the live slots of workers that serve it."""
 
     running: int
     slots: int
@@ -132,14 +137,16 @@ class Why(BaseModel):
     """Why a document is where it is, and when it should start."""
 
     id: Id
+    queue: str
     at: Time
     state: State
     level: int
     count: int
     bounds: Bounds | None = Field(description="Null when no policy gives this level for this count.")
     counter: Counter | None
-    closed_by: list[Literal["queue_paused", "customer_paused", "cap", "rate", "share"]] = Field(
-        description="What closes its lane; `share`: its customer holds its share of the slots while others come."
+    closed_by: list[Literal["queue_paused", "own_queue_paused", "customer_paused", "cap", "rate", "share"]] = Field(
+        description="What closes its lane; `queue_paused`: all queues are paused, `own_queue_paused`: its queue is;"
+        " `share`: its customer holds its share of the slots while others come."
     )
     place: int | None = Field(description="Documents that would start before it; for a customer's key, rounded up.")
     ahead: Ahead | None
@@ -148,7 +155,9 @@ class Why(BaseModel):
     start_held: int | None = Field(
         description="Of ten starts of the last day, how many were within their span; null if too few are known."
     )
-    no_start: str | None
+    no_start: str | None = Field(
+        description="closed, not_waiting, no_worker, queue_unserved (no worker serves its queue) or too_few_finishes."
+    )
     slot_use: SlotUse | None = Field(description="For operators, while the lane is closed by `share`; otherwise null.")
     share: Share | None = Field(description="Its customer's share of worker seconds, for operators; otherwise null.")
     sentence: str = Field(description="The same in the caller's language (Accept-Language: en, de, es, pl or pt).")
@@ -194,6 +203,7 @@ class BulkFilter(StrictModel):
     level: Annotated[int, Field(ge=1, le=9)] | None = None
     batch: Name | None = None
     group: Name | None = None
+    queue: QueueName | None = None
     text: Name | None = None
     since: InputTime | None = Field(None, description="Only from this time on.")
     until: InputTime | None = Field(None, description="Only before this time.")

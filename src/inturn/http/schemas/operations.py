@@ -1,10 +1,10 @@
 """Define the models of workers, the audit log, estimates and the server itself."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from inturn.http.schemas.common import Id, InputTime, Paused, StrictModel, Time
+from inturn.http.schemas.common import Id, InputTime, Name, Paused, StrictModel, Time
 from inturn.http.schemas.overview import RunningDocument
 
 
@@ -41,6 +41,7 @@ class Worker(BaseModel):
     slots: int
     busy: int
     processor: str
+    queues: list[str] = Field(description="The queues that it serves.")
     version: str | None = Field(description="The version of Inturn that it runs, if it reports that.")
     started_at: Time
     seen_at: Time
@@ -102,12 +103,13 @@ class Notice(BaseModel):
     """Something that needs attention. What does not apply to its kind is null, empty or 0."""
 
     kind: str = Field(
-        description="queue_paused, no_workers, failing, customers_paused, workers_paused or overdue.",
+        description="queue_paused (all queues), no_workers, queues_unserved, failing, queues_paused, customers_paused,"
+        " workers_paused or overdue.",
     )
     operator: str | None
     why: str
     at: Time | None = Field(description="When the operator did it, if that is known.")
-    names: list[str] = Field(description="Customers or workers; four names mean that there may be more.")
+    names: list[str] = Field(description="Queues, customers or workers; four names mean that there may be more.")
     n: int = Field(description="Waiting documents without a worker, or failed documents of the last ten minutes.")
     of: int = Field(description="Documents that ended in the last ten minutes, of which `n` failed.")
     levels: list[int] = Field(description="Levels with overdue documents.")
@@ -157,9 +159,33 @@ class Health(BaseModel):
 
 
 class Queue(BaseModel):
-    """The state of the queue: paused or not."""
+    """Whether all queues are paused."""
 
     paused: Paused | None
+
+
+class NamedQueue(BaseModel):
+    """A queue of the store."""
+
+    name: str = Field(examples=["ocr"])
+    description: str | None
+    weight: float = Field(description="How often it is served, compared with other queues of the same worker.")
+    paused: Paused | None = Field(description="Its own pause; that of all queues is `/v1/queue`.")
+    waiting: int
+    running: int
+
+
+class Queues(BaseModel):
+    """All queues, in the order in which they were made."""
+
+    queues: list[NamedQueue]
+
+
+class QueueChange(StrictModel):
+    """The settings to change. Fields left out stay as they are; null removes a description."""
+
+    description: Name | None = None
+    weight: Annotated[float, Field(ge=0.001, le=1_000)] = 1.0
 
 
 class Limits(BaseModel):

@@ -72,6 +72,7 @@ class WorkerActivity(BaseModel):
     slots: int
     busy: int
     processor: str
+    queues: list[str] = Field(description="The queues that it serves.")
     started_at: Time
     seen_at: Time
     stopping: bool
@@ -119,7 +120,7 @@ class RecentFailures(BaseModel):
 
 
 class Overview(BaseModel):
-    """The state of the whole queue."""
+    """The state of all queues."""
 
     at: Time
     paused: Paused | None

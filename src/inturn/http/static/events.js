@@ -17,6 +17,7 @@ const EVENT_KINDS = [
   "expedite_undone",
   "purged",
   "customer_changed",
+  "queue_changed",
   "queue_paused",
   "queue_resumed",
   "policy_set",

@@ -23,7 +23,7 @@ from inturn.http.uploads.multipart import (
 from inturn.http.uploads.submit import AcceptedSubmission, PendingSubmission, UploadContents
 
 MAX_JSON_BYTES: Final = 16 * 1024 * 1024
-FORM_FIELDS: Final = ("customer", "batch", "group", "metadata", "delay", "start_by", "cost")
+FORM_FIELDS: Final = ("customer", "batch", "group", "queue", "metadata", "delay", "start_by", "cost")
 
 
 class SubmissionReader:

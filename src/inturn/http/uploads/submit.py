@@ -147,6 +147,7 @@ def _new_document(spec: schemas.DocumentSpec, **content_fields: Any) -> NewDocum
     values: dict[str, Any] = {
         "batch": spec.batch,
         "group": spec.group,
+        "queue": spec.queue,
         "metadata": spec.metadata,
         "cost": spec.cost,
         "delay": spec.delay,

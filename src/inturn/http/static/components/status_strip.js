@@ -13,7 +13,7 @@ import { requireUnchanged, toast, toastWithUndo } from "./toast.js";
 const INTERVAL_MS = 10_000;
 const EVENTS = ["queue_paused", "queue_resumed", "customer_changed", "worker_paused", "worker_resumed"];
 const MAX_NAMES = 3;
-const SEVERE = new Set(["queue_paused", "no_workers", "failing"]);
+const SEVERE = new Set(["queue_paused", "no_workers", "queues_unserved", "failing"]);
 
 /** Returns {node, start(), redraw()}. It asks every ten seconds while the tab is shown, and after a pause or resume. */
 export function statusStrip() {
@@ -68,9 +68,10 @@ function makeNotice(notice, reload) {
 /** @param {Api.Notice} notice */
 function describe(notice) {
   const { kind, operator, why, at, names, n, of } = notice;
-  if (currentUser()?.customer) return t(`shell.notice_own_${kind}`);
   const shown = names.slice(0, MAX_NAMES).join(", ") + (names.length > MAX_NAMES ? ", …" : "");
+  if (currentUser()?.customer) return t(`shell.notice_own_${kind}`, { names: shown });
   if (kind === "queue_paused") return pauseText(t("shell.notice_queue_paused"), operator, why, at);
+  if (kind === "queues_paused") return pauseText(t("shell.notice_queues_paused", { names: shown }), operator, why, at);
   if (kind === "customers_paused") return pauseText(t("shell.notice_customers_paused", { names: shown }), operator, why, at);
   if (kind === "failing") return t("shell.notice_failing", { n, of: number(of) });
   if (kind === "overdue") return t("shell.notice_overdue", { levels: notice.levels.join(", ") });
@@ -150,5 +151,6 @@ function hrefOf({ kind, names, levels }) {
   if (kind === "failing") return pageUrl("failures", {}, { range: "hour" });
   if (kind === "overdue") return pageUrl("documents", {}, { state: "waiting", level: levels, sort: "oldest" });
   if (kind === "customers_paused") return names.length === 1 ? pageUrl("customer", { name: names[0] }) : pageUrl("customers", {}, { paused: "true" });
+  if (kind === "queues_paused") return pageUrl("documents", {}, { state: "waiting" });
   return kind === "queue_paused" ? pageUrl("settings") : pageUrl("workers");
 }

@@ -12,7 +12,7 @@ import { rangeFromQuery, timeRange } from "../components/time_range.js";
 
 /** @import { View } from "../router.js" */
 
-const KINDS = ["cancelled", "retried", "expedited", "expedite_undone", "purged", "customer_changed", "queue_paused", "queue_resumed", "policy_set", "repaired", "key_made", "key_ended", "worker_paused", "worker_resumed", "failures_acknowledged"];
+const KINDS = ["cancelled", "retried", "expedited", "expedite_undone", "purged", "customer_changed", "queue_changed", "queue_paused", "queue_resumed", "policy_set", "repaired", "key_made", "key_ended", "worker_paused", "worker_resumed", "failures_acknowledged"];
 /** @type {("kind" | "operator" | "customer")[]} */
 const FILTERS = ["kind", "operator", "customer"];
 const PAGE_SIZE = 50;
@@ -144,9 +144,11 @@ function describeAction({ kind, documents: ids, detail }) {
   /** @type {Record<string, unknown>} */
   const values = { ...detail, n: kind === "purged" ? (detail.documents ?? 0) : ids.length };
   if (detail.scope) values.scope = t(`shell.scope_${detail.scope.replace("-", "_")}`);
+  if (kind.startsWith("queue_") && kind !== "queue_changed" && detail.queue) return t(`audit.did_named_${kind}`, values);
   const sentence = t(`audit.did_${kind}`, values);
-  if (kind !== "customer_changed") return sentence;
-  return `${sentence}: ${Object.entries(detail).map(describeChange).join(", ")}`;
+  if (kind !== "customer_changed" && kind !== "queue_changed") return sentence;
+  const changes = Object.entries(detail).filter(([name]) => kind !== "queue_changed" || name !== "queue");
+  return changes.length === 0 ? sentence : `${sentence}: ${changes.map(describeChange).join(", ")}`;
 }
 
 /** @param {[string, any]} parts */

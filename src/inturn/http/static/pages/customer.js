@@ -5,6 +5,7 @@ import { autoRefresh } from "../auto_refresh.js";
 import { el, fill, reconcileChildren, setProp, setText } from "../dom.js";
 import { countdown, duration, durationInWords, number, sharePercent, time } from "../format.js";
 import { t } from "../i18n.js";
+import { lanesByLevel } from "../lanes.js";
 import { check } from "../priority.js";
 import { pageUrl } from "../routes.js";
 import { mayOperate, seesAll } from "../session.js";
@@ -23,7 +24,7 @@ import { StatusPanel } from "./customer/status.js";
 /** @import { View } from "../router.js" */
 
 /** @typedef {Api.CustomerDetail & { skew: number }} Current */
-/** @typedef {Api.Lane & { most: number }} LaneRow */
+/** @typedef {Omit<Api.Lane, "queue"> & { most: number }} LaneRow */
 /** @typedef {HTMLElement & { bar: HTMLElement, sum: HTMLElement }} LaneBar */
 /** @typedef {Awaited<ReturnType<typeof fetchHistory>>} Moments */
 /** @typedef {ReturnType<typeof mergeHistory>[number]} HistoryEntry */
@@ -227,7 +228,7 @@ class LanesPanel {
 
   /** @param {Current} customer */
   update(customer) {
-    const lanes = customer.lines.filter((lane) => lane.waiting > 0);
+    const lanes = lanesByLevel(customer.lines).filter((lane) => lane.waiting > 0);
     const most = Math.max(1, ...lanes.map((lane) => lane.waiting));
     this.table.update(lanes.map((lane) => ({ ...lane, most })));
   }

@@ -5,6 +5,7 @@ import { autoRefresh } from "../auto_refresh.js";
 import { el, fill, setProp, setText } from "../dom.js";
 import { countdown, duration, number, sharePercent, time } from "../format.js";
 import { t } from "../i18n.js";
+import { waitingByLevel } from "../lanes.js";
 import { pageUrl } from "../routes.js";
 import { levelBadge, updateLevelBadge } from "../components/badges.js";
 import { searchField, selectField } from "../components/fields.js";
@@ -116,7 +117,7 @@ class CustomerList {
   #draw(answer, page) {
     this.#skew = answer.at - Date.now() * 1_000;
     const most = Math.max(1, ...answer.customers.map((customer) => customer.waiting));
-    const rows = answer.customers.map((customer) => ({ ...customer, most, isReset: customer.counter !== null && answer.at > customer.counter.resets_after, lines: Object.fromEntries(customer.lines.map((lane) => [lane.level, lane.waiting])) }));
+    const rows = answer.customers.map((customer) => ({ ...customer, most, isReset: customer.counter !== null && answer.at > customer.counter.resets_after, lines: waitingByLevel(customer.lines) }));
     fill(this.problem);
     this.table.node.hidden = false;
     this.table.update(rows);

@@ -16,7 +16,7 @@ export const SENT_WINDOW_MICROSECONDS = 1_800_000_000;
 export function describeAnswer(doc, why, now) {
   switch (doc.state) {
     case "waiting":
-      return why.closed_by.length > 0 ? t(`document.hold_${why.closed_by[0]}`) : [describeStart(why), describeAhead(why)].filter(Boolean).join(" · ");
+      return why.closed_by.length > 0 ? t(`document.hold_${why.closed_by[0]}`, { queue: why.queue }) : [describeStart(why), describeAhead(why)].filter(Boolean).join(" · ");
     case "delayed":
       if (doc.due_at === null || doc.due_at <= now) return t("document.answer_due");
       return t(doc.attempt === 0 ? "document.answer_delayed_first" : "document.answer_delayed", { time: countdown(doc.due_at - now) });
@@ -48,8 +48,8 @@ export function describeCause(doc, why, sent) {
 }
 
 /** @param {Api.Why} why */
-function describeStart({ at, start, no_start: reason }) {
-  if (start === null) return ["no_worker", "too_few_finishes"].includes(reason ?? "") ? t(`document.answer_${reason}`) : t("document.answer_waiting");
+function describeStart({ at, start, no_start: reason, queue }) {
+  if (start === null) return ["no_worker", "queue_unserved", "too_few_finishes"].includes(reason ?? "") ? t(`document.answer_${reason}`, { queue }) : t("document.answer_waiting");
   if (start.latest - at <= IMMINENT_START_MICROSECONDS) return t("document.start_now");
   const { text, isFromNow } = durationRange(start.earliest - at, start.latest - at);
   return t(isFromNow ? "document.answer_within" : "document.answer_start", { range: text });

@@ -164,7 +164,7 @@ export function isRetried(doc, timeline) {
  */
 function describeClosing(reason, why) {
   if (reason === "share") return why.slot_use === null ? t("document.closed_by_share_only") : t("document.closed_by_share", why.slot_use);
-  return t(`document.closed_by_${reason}`);
+  return t(`document.closed_by_${reason}`, { queue: why.queue });
 }
 
 /** @param {number | null} at */

@@ -4,6 +4,7 @@ import { get } from "../../api.js";
 import { el, fill, setProp, setText } from "../../dom.js";
 import { number, sharePercent } from "../../format.js";
 import { t } from "../../i18n.js";
+import { waitingByLevel } from "../../lanes.js";
 import { pageUrl } from "../../routes.js";
 import { levelBadge, updateLevelBadge } from "../../components/badges.js";
 import { searchField } from "../../components/fields.js";
@@ -55,7 +56,7 @@ export class Customers {
     if (q === "") this.#searchResults = null;
     else {
       const page = await get("/v1/customers", { query: { text: q, limit: 50 }, signal: this.#view.signal });
-      this.#searchResults = page.customers.map((customer) => ({ ...customer, lines: Object.fromEntries(customer.lines.map((lane) => [lane.level, lane.waiting])) }));
+      this.#searchResults = page.customers.map((customer) => ({ ...customer, lines: waitingByLevel(customer.lines) }));
     }
     this.#draw();
   }
