@@ -381,39 +381,6 @@ def test_a_child_cannot_fill_the_worker_with_descriptors(harness: WorkerHarness)
     running.stop()
 
 
-# -- the fuse -------------------------------------------------------------------------------------------------------
-
-
-def test_errors_that_no_database_takes_pause_the_queue_all_the_same(harness: WorkerHarness) -> None:
-    for n in range(5):
-        harness.submit_many(6, "fail_oddly", f"customer {n}", max_attempts=1)
-    running = harness.start_worker()
-    eventually(lambda: harness.store.paused() or not running.is_alive())
-    assert running.stop().failed >= 20
-    assert harness.store.paused() is not None
-
-
-def test_when_everything_hangs_the_queue_pauses(harness: WorkerHarness, marker_dir: Path) -> None:
-    for n in range(5):
-        harness.submit_many(5, "sleep", f"customer {n}", place=str(marker_dir), max_attempts=1)
-    running = harness.start_worker(slots=8, timeout=SECOND // 10)
-    eventually(lambda: harness.store.paused() or harness.states() == {"failed": 25})
-    running.stop()
-    assert harness.store.paused() is not None
-
-
-def test_when_all_bytes_are_missing_the_queue_pauses(harness: WorkerHarness) -> None:
-    """A worker with the wrong folder must not fail every document of everybody."""
-    for n in range(5):
-        for _ in range(8):
-            harness.submit("echo", f"customer {n}", b"bytes", max_attempts=1)
-    running = harness.start_worker(blobs=FolderBlobs(harness.folder / "another folder"))
-    eventually(lambda: harness.store.paused() or harness.states() == {"failed": 40})
-    running.stop()
-    assert harness.store.paused() is not None
-    assert harness.states()["waiting"] > 0
-
-
 # -- the end --------------------------------------------------------------------------------------------------------
 
 
