@@ -131,6 +131,12 @@ class WorkerHarness:
         """How often each document was told of by events of a kind."""
         return Counter(id_ for event in self.events() if event.kind is kind for id_ in event.documents)
 
+    def wait_for_heartbeats(self, id_: str, n: int) -> None:
+        """Wait until the lease of a running document was renewed so many times; that is done four times in a lease."""
+        for _ in range(n):
+            last = self.queue.document(id_).lease_until
+            eventually(lambda last=last: self.queue.document(id_).lease_until != last)
+
     # -- workers ------------------------------------------------------------------------------------------------
 
     def start_worker(

@@ -14,6 +14,7 @@ from inturn.queue import Queue
 from inturn.sandbox.confinement import SandboxLimits
 from inturn.store import EventKind
 from inturn.stores.sqlite import SqliteStore
+from inturn.worker import dispatcher
 from inturn.worker.invoke import load_processor
 from inturn.worker.pool import ProcessorError
 from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
@@ -157,8 +158,9 @@ def test_a_running_document_notices_that_it_was_cancelled(
 
 
 def test_a_processor_that_does_not_look_is_ended_when_its_document_is_cancelled(
-    harness: WorkerHarness, marker_dir: Path
+    harness: WorkerHarness, marker_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(dispatcher, "CANCEL_GRACE_SECONDS", 0.2)
     id_ = harness.submit("sleep", place=str(marker_dir))
     running = harness.start_worker(slots=1, lease=SECOND)
     eventually(lambda: processors.count_files(str(marker_dir), "begun-*"))
@@ -236,8 +238,7 @@ def test_a_busy_child_keeps_its_lease(harness: WorkerHarness, marker_dir: Path) 
     """The lease would be lost many times over while the processor is deaf and the worker's loop has nothing to do."""
     id_ = harness.submit("wait", place=str(marker_dir), sign="go", max_attempts=1)
     running = harness.start_worker(lease=SECOND // 2)
-    first = eventually(lambda: harness.queue.document(id_).lease_until)
-    eventually(lambda: (harness.queue.document(id_).lease_until or 0) > first + 2 * SECOND)
+    harness.wait_for_heartbeats(id_, 8)  # twice the lease
     other = SqliteStore(harness.path)
     assert other.sweep().leases_lost == 0
     other.close()
