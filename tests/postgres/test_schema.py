@@ -172,9 +172,7 @@ def test_behind_a_pooler_settings_travel_with_every_transaction(
     store.wait(0.01)
     (claimed,) = store.claim(ClaimRequest("worker", 1, 60_000_000))
     assert claimed.document.id == receipt.id
-    assert store._database.run(connection.TransactionKind.WRITE, lambda queries: queries.fetch_one("search_path")) == (
-        f"{store.address.schema}, pg_temp",
-    )
+    assert store.write(lambda queries: queries.fetch_one("search_path")) == (f"{store.address.schema}, pg_temp",)
     with psycopg.connect(store.address.conninfo) as fresh:
         assert fresh.execute("SHOW search_path").fetchone() == ('"$user", public',)
     store.close()
@@ -253,7 +251,7 @@ def test_plans_are_the_same_with_statistics_and_without(
         store.submit(submission("acme", 500))
         with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
             admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.lane".encode())
-    text = store._database.run_claim(
+    text = store.claim_transaction(
         lambda queries: queries.connection.execute(b"EXPLAIN " + QUERIES[query], encode_params(values)).fetchall(),
     )
     plan = "\n".join(line for (line,) in text)
@@ -278,9 +276,7 @@ def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store:
     outcomes = [(claim.document.id, claim.fence, "null", None, 0) for claim in again]
     values = encode_params({**to_columns(OUTCOME_COLUMNS, outcomes), "now": 1})
     explain = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES[query]
-    ((result,),) = store._database.run(
-        connection.TransactionKind.WRITE, lambda queries: queries.connection.execute(explain, values).fetchall()
-    )
+    ((result,),) = store.write(lambda queries: queries.connection.execute(explain, values).fetchall())
     assert max(_rows_looked_at(result[0]["Plan"])) <= 2 * MANY
 
 

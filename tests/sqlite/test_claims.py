@@ -17,7 +17,7 @@ from inturn.stores import migrate
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore, schema
 from inturn.stores.sqlite.queries import SqliteQueries
-from sqlite_file import direct
+from sqlite_file import direct, writer_of
 
 ANNA = Operator("anna", "a test")
 START = seconds(1_700_000_000)
@@ -288,7 +288,7 @@ def test_lanes_that_stood_in_the_queues_row_alone_go_on(
     turns = TurnPolicy(order, charge=Charge.COST, max_share=1.0)
     store.set_policy(Policy(turns=turns), ANNA)
     one_by_one(store, 1)
-    connection = store._queries.connection
+    connection = writer_of(store)
     columns = "customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from"
     old_columns = columns.replace("scheduled, scan_from", "filed, front")
     old_rows = connection.execute(f"SELECT {columns}, sort_key, sort_tie FROM lane").fetchall()  # noqa: S608 - columns
@@ -315,4 +315,4 @@ def test_lanes_that_stood_in_the_queues_row_alone_go_on(
 def test_a_process_of_an_older_version_is_refused_with_advice(store: SqliteStore, statement: str) -> None:
     one_by_one(store, 3)
     with pytest.raises(StoreVersionError, match="upgraded by a newer version of Inturn: stop this process"):
-        store.write(lambda _: store._queries.connection.execute(statement).fetchall())
+        store.write(lambda queries: queries.connection.execute(statement).fetchall())

@@ -15,6 +15,7 @@ from inturn.model import NewDocument
 from inturn.store import DocumentFilter, EventKind, Submission
 from inturn.stores.sqlite import SqliteStore
 from inturn.stores.sqlite.connection import Job, Writer, write_lock_path
+from sqlite_file import writer_of
 
 Start = Callable[..., Any]
 DOCUMENT = NewDocument("a document")
@@ -206,9 +207,10 @@ def test_several_submissions_are_one_commit(store: SqliteStore, path: Path, soun
         began.extend([statement] * statement.startswith("BEGIN"))
         return True
 
-    store._queries.connection.exec_trace = trace
+    connection = writer_of(store)
+    connection.exec_trace = trace
     answers = store.submit_all([submission(f"customer {number % 3}") for number in range(9)])
-    store._queries.connection.exec_trace = None
+    connection.exec_trace = None
     assert [receipt.count for receipts in answers if isinstance(receipts, tuple) for receipt in receipts] == [
         0, 0, 0, -1, -1, -1, -2, -2, -2
     ]  # fmt: skip
