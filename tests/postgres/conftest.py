@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from claim_turn import claimers, turn
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore
 from inturn.stores.postgres import connection as postgres_connection
@@ -16,6 +17,8 @@ from inturn.stores.postgres.libpq import TimeoutConnection
 from inturn.stores.postgres.schema import MIGRATIONS
 from services import PostgresServer, drop_schema, empty_postgres_data, new_schema
 from store_children import Child, children_of
+
+__all__ = ["claimers", "turn"]
 
 
 @pytest.fixture
