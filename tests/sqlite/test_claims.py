@@ -142,10 +142,10 @@ def test_claim_sees_a_write_of_the_same_commit(store: SqliteStore) -> None:
     one_by_one(store, 2)
     request = ClaimRequest("worker", 1, 1_000_000)
     works: list[Callable[[], object]] = [
-        lambda: store._queries.execute("pause", by="anna", why="a test"),
-        lambda: store._ack_and_claim((), request, START),
+        lambda: store._queries.execute("pause", by="anna", why="a test"),  # noqa: SLF001 - calls of two threads
+        lambda: store._ack_and_claim((), request, START),  # noqa: SLF001 - that share a commit just so
     ]
-    _, (statuses, make_claims) = store._writer.run_all(works)  # type: ignore[misc]
+    _, (statuses, make_claims) = store._writer.run_all(works)  # type: ignore[misc]  # noqa: SLF001 - by chance alone
     assert (statuses, make_claims()) == ((), ())
 
 

@@ -14,7 +14,8 @@ from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import DocumentFilter, EventKind, Submission
 from inturn.stores.sqlite import SqliteStore
-from inturn.stores.sqlite.connection import Job, Writer, write_lock_path
+from inturn.stores.sqlite.connection import Job, write_lock_path
+from inturn.stores.sqlite.write_lock import WriteLock
 from sqlite_file import writer_of
 
 Start = Callable[..., Any]
@@ -148,10 +149,11 @@ def test_a_forked_child_is_told_to_open_the_store_itself(python: Start, path: Pa
 class Spy:
     """Counts transactions and jobs, and tells when all jobs of a test are queued behind the gate."""
 
-    def __init__(self, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.writer = writer = store._writer  # noqa: SLF001 - as below
         self.transactions: list[int] = []
         self._arrivals = threading.Semaphore(0)
-        transact, arrivals = writer._transact, self._arrivals
+        transact, arrivals = writer._transact, self._arrivals  # noqa: SLF001 - a commit shows not how many share it
 
         class Pending(list[Job[Any]]):
             def extend(self, jobs: Iterable[Job[Any]]) -> None:
@@ -179,7 +181,7 @@ def run_behind_gate(store: SqliteStore, spy: Spy, works: list[Callable[[], Any]]
         except Exception as error:  # noqa: BLE001 - what each thread saw is what is tested
             return error
 
-    gate = type(store._writer._write_lock)(write_lock_path(store.path))
+    gate = WriteLock(write_lock_path(store.path))
     try:
         with ThreadPoolExecutor(len(works)) as pool:
             gate.acquire()
@@ -192,7 +194,7 @@ def run_behind_gate(store: SqliteStore, spy: Spy, works: list[Callable[[], Any]]
 
 
 def test_threads_share_a_commit(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start) -> None:
-    spy = Spy(store._writer, monkeypatch)
+    spy = Spy(store, monkeypatch)
     reported = run_behind_gate(store, spy, [lambda: store.submit(submission("acme"))] * THREADS)
     assert spy.transactions == [THREADS]
     assert sorted(receipt.count for (receipt,) in reported) == list(range(1 - THREADS, 1))
@@ -222,7 +224,7 @@ def test_a_refused_call_does_not_concern_the_others(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start
 ) -> None:
     store.submit(submission("acme", idempotency_key="k", fingerprint="one"))
-    spy = Spy(store._writer, monkeypatch)
+    spy = Spy(store, monkeypatch)
     refused = submission("acme", 2, idempotency_key="k", fingerprint="other")
     stranger = submission("a stranger", 2)
     twice = Submission("a stranger", [stranger.ids[0]] * 2, stranger.documents)
@@ -246,7 +248,7 @@ def test_a_refused_call_does_not_concern_the_others(
 def test_a_mistake_in_one_call_does_not_concern_the_others(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start
 ) -> None:
-    spy = Spy(store._writer, monkeypatch)
+    spy = Spy(store, monkeypatch)
     works = [lambda: store.submit(submission("acme"))] * (THREADS - 1)
     works.append(lambda: store.submit(submission("acme"), now=2**70))
     *reported, error = run_behind_gate(store, spy, works)
@@ -277,9 +279,9 @@ def test_when_even_the_rollback_fails_nobody_is_told_yes(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start
 ) -> None:
     store.submit(submission("acme"))
-    spy = Spy(store._writer, monkeypatch)
+    spy = Spy(store, monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr(store._writer, "connection", BrokenConnection(store._writer.connection))
+        patch.setattr(spy.writer, "connection", BrokenConnection(spy.writer.connection))
         reported = run_behind_gate(store, spy, [lambda: store.submit(submission("acme"))] * THREADS)
     assert [type(item) for item in reported] == [StoreError] * THREADS
     assert store.submit(submission("acme"))[0].count == -1

@@ -208,8 +208,8 @@ def _become(fields: list[bytes], library: list[str]) -> None:
 
 def _exit(code: int) -> None:
     """End as an interpreter does, without taking its modules apart: that costs 60 ms of CPU."""
-    threading._shutdown()
-    atexit._run_exitfuncs()
+    threading._shutdown()  # noqa: SLF001 - what the interpreter itself calls
+    atexit._run_exitfuncs()  # noqa: SLF001 - the same
     sys.stdout.flush()
     os._exit(code)
 

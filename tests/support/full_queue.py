@@ -117,13 +117,11 @@ def transfer(source: str, target: str, **options: Any) -> dict[str, int] | None:
         arriving.disconnect()
 
 
-def drain(queue_at: str | Store, now: int) -> list[Any]:
+def drain(url: str, now: int) -> list[Any]:
     """What comes of a queue from here on: every claim until nothing is left, with fences and what they say of it."""
     clock = ManualClock(now)
     reported: list[Any] = []
-    store = open_store(queue_at, clock) if isinstance(queue_at, str) else queue_at
-    store._clock = clock
-    with inturn.Queue(store, clock=clock) as queue:
+    with inturn.Queue(open_store(url, clock), clock=clock) as queue:
         queue.resume(ANNA, "paused")
         insights = Insights(queue, clock)
         reported += [insights.why(document.id) for document in queue.documents(limit=500).items]
