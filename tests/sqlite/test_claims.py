@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from empty_queue import empty_queue
 from inturn import Claim, DocumentState, NewDocument, Queue
 from inturn.clock import ManualClock
 from inturn.errors import StoreVersionError
@@ -55,6 +56,7 @@ def path(tmp_path: Path) -> Path:
 def opened(path: Path, clock: ManualClock) -> Iterator[Callable[[], SqliteStore]]:
     """Opens the file once more, as another process would."""
     stores: list[SqliteStore] = []
+    empty_queue(path, clock)
 
     def another() -> SqliteStore:
         stores.append(SqliteStore(path, clock))

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
+from empty_queue import empty_queue
 from inturn.errors import KeyConflictError, StoreError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
@@ -31,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[SqliteStore]:
-    opened = SqliteStore(path)
+    opened = SqliteStore(empty_queue(path))
     yield opened
     opened.close()
 

@@ -12,6 +12,7 @@ import apsw
 import pytest
 
 import inturn.stores.sqlite
+from empty_queue import empty_queue
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.policy import Policy
@@ -50,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[SqliteStore]:
-    opened = SqliteStore(path)
+    opened = SqliteStore(empty_queue(path))
     yield opened
     opened.close()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import inturn
+from empty_queue import empty_queue
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import Document, DocumentState, NewDocument
@@ -84,7 +85,7 @@ class WorkerHarness:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.path = folder / "queue.db"
+        self.path = empty_queue(folder / "queue.db")
         self.store = SqliteStore(self.path)
         self.queue = Queue(self.store, retries=FAST_RETRIES)
         self.blobs = FolderBlobs(folder / "blobs")
