@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -22,7 +23,7 @@ from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sql.transitions import ATTEMPT_COLUMNS, OUTCOME_COLUMNS
 from requeue_walk import check_nothing_lost, make_unclaimed_changes
-from services import needs_postgres
+from services import drop_schema, needs_postgres, new_schema
 from waiting import wait_until
 
 pytestmark = needs_postgres
@@ -187,6 +188,19 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
         PostgresStore.restore(tmp_path / "copy", url)
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["without", "with"])
+def planned(request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
+    """A queue whose statements are only explained, with statistics and without."""
+    address = new_schema()
+    with closing(PostgresStore(address)) as store:
+        if request.param:
+            store.submit(submission("acme", 500))
+            with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
+                admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.lane".encode())
+        yield store
+    drop_schema(address)
+
+
 SAVE = {
     "claimed": row_array([(1, 1, 1, 1, 1, 2, "worker", None)]),
     "lanes": "{}",
@@ -243,15 +257,10 @@ TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
         ("forget_attempts", "document_pkey", {"seq": [1, 2]}),
     ],
 )
-@pytest.mark.parametrize("filled", [False, True])
 def test_plans_are_the_same_with_statistics_and_without(
-    store: PostgresStore, query: str, index: str, values: dict[str, Any], *, filled: bool
+    planned: PostgresStore, query: str, index: str, values: dict[str, Any]
 ) -> None:
-    if filled:
-        store.submit(submission("acme", 500))
-        with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
-            admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.lane".encode())
-    text = store.claim_transaction(
+    text = planned.claim_transaction(
         lambda queries: queries.connection.execute(b"EXPLAIN " + QUERIES[query], encode_params(values)).fetchall(),
     )
     plan = "\n".join(line for (line,) in text)

@@ -111,7 +111,7 @@ def test_a_type_that_is_none_is_left_out(fetch_harness: FetchHarness) -> None:
 
 
 @pytest.mark.parametrize(
-    "limits", [FetchLimits(silence=SECOND // 5), FetchLimits(total=SECOND // 5, silence=3600 * SECOND)]
+    "limits", [FetchLimits(silence=SECOND // 10), FetchLimits(total=SECOND // 10, silence=3600 * SECOND)]
 )
 def test_silence_ends_the_fetch(fetch_harness: FetchHarness, limits: FetchLimits) -> None:
     def silent(talk: ssl.SSLSocket) -> None:
@@ -132,7 +132,7 @@ def test_a_server_that_drips_is_ended_in_any_phase(fetch_harness: FetchHarness, 
 
     server = fetch_harness.serve(dripping)
     with pytest.raises(FetchError, match=r"took too long|timed out"):
-        fetch_harness.get(server, FetchLimits(total=SECOND // 3))
+        fetch_harness.get(server, FetchLimits(total=SECOND // 5))
 
 
 def test_a_server_that_never_shakes_hands_is_ended(fetch_harness: FetchHarness) -> None:
@@ -140,7 +140,7 @@ def test_a_server_that_never_shakes_hands_is_ended(fetch_harness: FetchHarness) 
         port = deaf.getsockname()[1]
         fetcher = Fetcher(
             [f"example.com:{port}"],
-            FetchLimits(silence=SECOND // 5),
+            FetchLimits(silence=SECOND // 10),
             resolve=fetch_harness.resolve,
             tls=fetch_harness.tls(),
             is_allowed=lambda _: True,
