@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import forked_cli
 import inturn
 from inturn.blobs import Blobs
 from inturn.cli import app
@@ -145,7 +146,7 @@ def drain(url: str, now: int) -> list[Any]:
 def command(*args: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
     """Run `inturn` in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(Path(inturn.__file__).parents[1])}
-    run = [sys.executable, "-m", "inturn.cli", *args]
+    run = forked_cli.command(*args)
     return subprocess.run(run, env=environment, cwd=cwd, check=False, capture_output=True, timeout=120, **options)  # noqa: S603
 
 
