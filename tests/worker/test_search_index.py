@@ -14,6 +14,7 @@ from inturn.search_query import SearchQuery
 from inturn.stores.sql.search import ChunkIndex
 from inturn.worker.maintenance import Maintenance
 from inturn.worker.search_index import SearchIndexer
+from sqlite_file import writer_of
 
 
 def test_a_backlog_is_indexed_for_a_part_of_the_time(tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_a_round_of_maintenance_cleans_the_index(tmp_path: Path) -> None:
             queue.submit("acme", [NewDocument("other.txt")] * 1_000)
         while queue.index_documents(limit=1_000):
             pass
-        connection = queue.store._queries.connection  # type: ignore[attr-defined]
+        connection = writer_of(queue.store)  # type: ignore[arg-type]
         count = "SELECT count(*) FROM search_term WHERE term IN ('secret', 'name:müller')"
         assert connection.execute(count).get == 2
         queue.cancel(receipt.id, inturn.Operator("anna", "private"))
