@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv/bin
 # A file stays with one process: most have something that is made once for all of their tests.
-PYTEST := $(VENV)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST := $(VENV)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 export PYTHON
 # The tests' files lie in memory where there is room: they sync thousands of small stores, and none has to outlast the machine.
 MEMORY_FOLDER := $(shell [ "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -ge 2000000 ] 2>/dev/null && echo /dev/shm)
@@ -34,7 +34,7 @@ demo: $(RUN) ## Process real documents of six customers, one of them a flood, on
 	@PYTHONPATH=src:examples $(VENV)/python -m demo --chart demo/waits.svg $(ARGS)
 
 test: $(TEST) ## Lint, and beside it run the tests (ARGS='-k turns' for some)
-	@# The tests are compiled first; in a new clone, each of the four processes would compile them again.
+	@# The tests are compiled first; in a new clone, each of the five processes would compile them again.
 	@echo 'test: lint and pytest'
 	@log=$$(mktemp); { $(MAKE) --no-print-directory lint >$$log 2>&1; status=$$?; cat $$log; exit $$status; } & lint=$$!; \
 	$(VENV)/python -m pytest --collect-only -qq >/dev/null 2>&1; \

@@ -98,7 +98,7 @@ def run_demo(console: Console, services: DemoServices, document_count: int) -> R
         finally:
             submitter.stop()
     documents = [document for document in all_documents(queue) if document.id in submitter.by_id]
-    _require_no_problems(find_problems(queue, blobs, documents, submitter.by_id, document_count))
+    require_no_problems(find_problems(queue, blobs, documents, submitter.by_id, document_count))
     return build_report(documents, WORKER_COUNT)
 
 
@@ -138,7 +138,8 @@ def _wait_until_done(
         time.sleep(POLL_INTERVAL_SECONDS)
 
 
-def _require_no_problems(messages: Sequence[str]) -> None:
+def require_no_problems(messages: Sequence[str]) -> None:
+    """Raise DemoError if the check of the results has found anything."""
     if messages:
         listed = "\n".join(f"  {message}" for message in messages[:MAX_PROBLEMS_SHOWN])
         raise DemoError(f"not as it must be:\n{listed}")

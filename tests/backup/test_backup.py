@@ -34,7 +34,6 @@ from inturn.stores.snapshots import SnapshotSource
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sqlite import schema
 from inturn.stores.sqlite.backup import SqliteTarget
-from inturn.stores.transfer import ClosedKind, ClosedMarker
 from services import drop_schema, needs_postgres, new_schema
 
 ANNA = Operator("anna", "because the test says so")
@@ -136,16 +135,16 @@ class Load:
         self._setup = setup
         self._stopping = threading.Event()
         self.accepted: list[str] = []
-        self._threads = [threading.Thread(target=item) for item in (self._submit, self._submit_and_purge)]
+        self.threads = [threading.Thread(target=item) for item in (self._submit, self._submit_and_purge)]
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
+        for thread in self.threads:
             thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
-        for thread in self._threads:
+        for thread in self.threads:
             thread.join()
 
     def _submit(self) -> None:
@@ -169,7 +168,7 @@ def test_a_backup_under_load_has_every_file_that_it_refers_to(queues: QueuePair,
         source.submit(queue, "goes", 50)
     with Load(source) as load:
         while len(load.accepted) < 30:
-            assert all(thread.is_alive() for thread in load._threads)
+            assert all(thread.is_alive() for thread in load.threads)
         accepted = list(load.accepted)
         manifest = source.back_up(tmp_path / "copy")
     assert manifest.missing == []
@@ -369,7 +368,8 @@ def test_a_path_that_is_claimed_for_a_restore_is_closed_from_its_first_moment(tm
     with inturn.open(source.url) as queue:
         source.submit(queue, "acme", 1)
     manifest = source.back_up(tmp_path / "copy")
-    SqliteTarget(Path(target.url))._reserve_path(ClosedMarker(ClosedKind.RESTORING, "the backup", manifest.sha256))
+    with pytest.raises(FileNotFoundError):
+        SqliteTarget(Path(target.url)).fill(tmp_path / "gone", "the backup", manifest.sha256)
     uses: list[Callable[[], object]] = [lambda: inturn.open(target.url), lambda: migrate(target.url)]
     for use in uses:
         with pytest.raises(StoreMovedError, match="a restore of the backup"):

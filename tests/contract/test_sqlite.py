@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+from empty_queue import empty_queue
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
 from inturn.stores.sqlite import SqliteStore
@@ -13,7 +14,7 @@ from state_machine_settings import state_machine_settings
 
 class TestSqlite(StoreContract):
     def make_store(self, clock: Clock, folder: Path) -> Store:
-        return SqliteStore(folder / "queue.db", clock)
+        return SqliteStore(empty_queue(folder / "queue.db", clock), clock)
 
     def reopen(self, path: Path, clock: Clock) -> Store:
         return SqliteStore(path, clock)
@@ -24,7 +25,7 @@ class Temporary(SqliteStore):
 
     def __init__(self, clock: ManualClock) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
-        super().__init__(Path(self._folder.name) / "queue.db", clock)
+        super().__init__(empty_queue(Path(self._folder.name) / "queue.db", clock), clock)
 
     def close(self) -> None:
         super().close()
@@ -33,13 +34,14 @@ class Temporary(SqliteStore):
 
 def several_openings(clock: ManualClock) -> MultiClientStore:
     folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
-    path = Path(folder.name) / "queue.db"
+    path = empty_queue(Path(folder.name) / "queue.db", clock)
     return MultiClientStore([SqliteStore(path, clock) for _ in range(3)], folder.cleanup)
 
 
 def several_processes(clock: ManualClock) -> MultiClientStore:
     folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
-    return open_in_processes(f"{folder.name}/queue.db", clock, folder.cleanup)
+    path = empty_queue(Path(folder.name) / "queue.db", clock)
+    return open_in_processes(str(path), clock, folder.cleanup)
 
 
 TestSteps = same_steps(Temporary).TestCase

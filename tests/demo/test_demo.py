@@ -64,7 +64,7 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest
 def test_what_is_wrong_is_told_and_is_no_success(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "run_demo", lambda *_: run._require_no_problems(["a.pdf: its result is empty"]))
+    monkeypatch.setattr(run, "run_demo", lambda *_: run.require_no_problems(["a.pdf: its result is empty"]))
     assert main(["--folder", str(tmp_path)]) == 1
     assert "not as it must be:\n  a.pdf: its result is empty" in capsys.readouterr().err
 

@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import inturn as package
+from empty_queue import empty_queue
 from http_server import ANNA, ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.blobs import open_blobs
@@ -54,7 +55,7 @@ class Harness:
 
     def __init__(self, folder: Path, settings: ServerSettings, client: str = "192.0.2.1") -> None:
         self.folder = folder
-        self.queue = Queue(open_store(str(folder / "queue.db")))
+        self.queue = Queue(open_store(str(empty_queue(folder / "queue.db"))))
         self.blobs = open_blobs(str(folder / "blobs"))
         self.clock = TestClock()
         self.app_state = AppState(self.queue, self.blobs, settings, clock=self.clock)

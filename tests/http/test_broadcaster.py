@@ -17,6 +17,7 @@ from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
+from waiting import wait_until
 
 OPERATOR = Operator("somebody with a name", "because")
 
@@ -247,8 +248,10 @@ def test_failing_listener_stops_neither_poller_nor_other_listeners() -> None:
         raise ZeroDivisionError
 
     watcher.listeners += [fail, lambda events: reported.extend(event.number for event in events)]
+    watcher.start()
     station.submit("acme")
-    assert not watcher._poll()
+    wait_until(lambda: reported)
+    watcher.stop()
     assert reported == [1]
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,19 @@ MISSING = "018f3c5e-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
-def client(serve: Callable[..., ServerProcess], keys_at: Callable[..., list[str]], tmp_path: Path) -> Iterator[Client]:
-    (key,) = keys_at(tmp_path, "acme")
-    server = serve("--auth", "keys")
+def key(keys_at: Callable[..., list[str]], tmp_path: Path) -> str:
+    """A key of acme."""
+    return keys_at(tmp_path, "acme")[0]
+
+
+@pytest.fixture
+def server(serve: Callable[..., ServerProcess], key: str) -> ServerProcess:
+    del key  # a server that needs keys does not start without one
+    return serve("--auth", "keys")
+
+
+@pytest.fixture
+def client(server: ServerProcess, key: str) -> Iterator[Client]:
     with inturn.Client(server.url, key) as made:
         yield made
 
@@ -50,7 +61,7 @@ def test_a_client_does_what_the_library_does(client: Client, tmp_path: Path) -> 
     assert [check.count for check in client.check(count=2)] == [-122, -123]
 
 
-def test_errors_are_those_of_the_library(client: Client) -> None:
+def test_errors_are_those_of_the_library(server: ServerProcess, client: Client) -> None:
     with pytest.raises(NotFoundError, match="no such document"):
         client.document(MISSING)
     with pytest.raises(InvalidInputError):
@@ -63,7 +74,7 @@ def test_errors_are_those_of_the_library(client: Client) -> None:
         client.result(receipt.id)
     with pytest.raises(NotFoundError):
         client.check("beta")
-    error = Client(str(client._http.base_url), "inturn_wrong")
+    error = Client(server.url, "inturn_wrong")
     with pytest.raises(RemoteError) as refused:
         error.document(MISSING)
     assert (refused.value.status, refused.value.remote_code) == (401, "unauthorized")
@@ -76,17 +87,17 @@ def test_interrupted_submission_is_repeated_and_stored_once(
     import httpx2  # noqa: PLC0415 - only here
 
     (tmp_path / "a.txt").write_text("Hello")
-    post, cut = client._http.post, 2
+    post, cut = httpx2.Client.post, 2
 
-    def broken(*args: object, **more: object) -> object:
+    def broken(*args: Any, **more: Any) -> object:
         nonlocal cut
-        answer = post(*args, **more)  # type: ignore[arg-type]
+        answer = post(*args, **more)
         if cut:
             cut -= 1
             raise httpx2.ReadError("the connection broke after all was sent")
         return answer
 
-    monkeypatch.setattr(client._http, "post", broken)
+    monkeypatch.setattr(httpx2.Client, "post", broken)
     (receipt,) = client.submit([tmp_path / "a.txt"])
     assert cut == 0
     assert [document["id"] for document in client.documents()] == [receipt.id]

@@ -31,7 +31,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 SOAK = os.environ.get("INTURN_SOAK") == "1"
-EXAMPLES = {None: 50 if SOAK else 5, "acme": 50 if SOAK else 2}
+EXAMPLES = {None: 50 if SOAK else 3, "acme": 50 if SOAK else 2}
 """Cases of each operation, right ones and wrong ones each, by customer; most refuse a customer in the same words."""
 OPERATIONS = """
     GET /healthz getHealth

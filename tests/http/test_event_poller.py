@@ -30,6 +30,7 @@ class FailingQueue(Queue):
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_poller, "RETRY_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(event_poller, "POLL_INTERVAL_SECONDS", 0.05)
 
 
 @pytest.mark.parametrize("error", [StoreError("the disk is away"), ZeroDivisionError("a defect")])

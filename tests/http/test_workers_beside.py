@@ -60,13 +60,13 @@ def _state(pid: int) -> str | None:
 
 
 def test_restarted_server_has_only_its_own_workers(serve: Callable[..., ServerProcess], leftovers: set[int]) -> None:
-    first = serve("--workers", "2", alone=True)
-    old = workers(first, 2)
+    first = serve("--workers", "1", alone=True)
+    old = workers(first, 1)
     leftovers |= old
     first.process.kill()
     assert ended(old)
-    second = serve("--workers", "2", alone=True)
-    assert workers(second, 2).isdisjoint(old)
+    second = serve("--workers", "1", alone=True)
+    assert workers(second, 1).isdisjoint(old)
 
 
 def test_workers_of_a_killed_server_finish_running_and_release_prefetched(

@@ -1,5 +1,7 @@
 """What happened to one document: its own times, its attempts, and what was done to it by hand."""
 
+from pathlib import Path
+
 import pytest
 
 import inturn
@@ -9,6 +11,7 @@ from inturn.insights.timeline import MAX_PAGES, PAGE_SIZE
 from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
 from inturn.store import MAX_STORED_ATTEMPTS, EventKind, Operator
+from sqlite_file import direct
 
 HOUR = 3_600 * SECOND
 ANNA = Operator("anna", "a call")
@@ -115,15 +118,17 @@ def test_an_expired_one_ends_without_an_attempt(queue: Queue, clock: ManualClock
     assert moments(queue, receipt.id)[1:] == (TimelineEntry(HOUR + 2 * SECOND, EventKind.EXPIRED),)
 
 
-def test_attempts_that_nobody_kept_are_missed(queue: Queue) -> None:
+def test_attempts_that_nobody_kept_are_missed(clock: ManualClock, tmp_path: Path) -> None:
     """Of a queue that was begun before they were: the third of three is known, and that is said."""
-    id_ = submit(queue)
-    for _ in range(2):
-        queue.fail(queue.claim("worker", 1)[0], "no", retry_in=0)
-    queue.claim("worker", 1)
-    assert kinds(queue, id_)[-1] == "started"
-    queue.store._state.attempts.clear()  # type: ignore[attr-defined]
-    timeline = document_timeline(queue, queue.document(id_))
+    with inturn.open(str(tmp_path / "queue.db"), clock=clock) as queue:
+        id_ = submit(queue)
+        for _ in range(2):
+            queue.fail(queue.claim("worker", 1)[0], "no", retry_in=0)
+        queue.claim("worker", 1)
+        assert kinds(queue, id_)[-1] == "started"
+        with direct(tmp_path / "queue.db") as tables:
+            tables.execute("DELETE FROM attempt")
+        timeline = document_timeline(queue, queue.document(id_))
     assert ([str(entry.kind) for entry in timeline.entries], timeline.is_complete) == (["submitted", "started"], False)
 
 

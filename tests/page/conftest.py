@@ -1,7 +1,7 @@
 """Fixtures for tests of the page: a filled store, real servers, and a real browser.
 
-A Playwright session ends with its test module. While one is open its event loop runs on this thread, and asyncio
-tests of other folders could not run.
+One browser serves the files of this folder that follow one another. While a Playwright session is open its event loop
+runs on this thread, and asyncio tests of other folders could not run: it ends before the first test of another folder.
 """
 
 import os
@@ -9,6 +9,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -135,15 +136,6 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     server.stop()
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    """A headless Chromium."""
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(FLAGS))
-        yield opened
-        opened.close()
-
-
 @dataclass
 class ConsoleErrors:
     """Errors and warnings of the console. A test that expects some clears the list."""
@@ -193,27 +185,62 @@ class OpenPage:
         self.context.clear_permissions()
 
 
-@pytest.fixture(scope="module")
-def idle_pages() -> dict[str, OpenPage]:
-    """A page of each language that no test has now: it opens an address for less than half of a new one's CPU."""
-    return {}
+class OpenBrowser:
+    """A headless Chromium, and its pages that no test has now, by language.
+
+    Such a page opens an address for less than half of a new one's CPU.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._stack = ExitStack()
+        playwright = self._stack.enter_context(sync_playwright())
+        self.browser = playwright.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
+        self._stack.callback(self.browser.close)
+        self.idle_pages: dict[str, OpenPage] = {}
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+OPEN_BROWSERS: list[OpenBrowser] = []
+"""None or one."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """Close the browser before the first test of another folder."""
+    yield
+    if nextitem is None or nextitem.path.parent != Path(__file__).parent:
+        while OPEN_BROWSERS:
+            OPEN_BROWSERS.pop().close()
 
 
 @pytest.fixture
-def visit(
-    browser: Browser, console_errors: ConsoleErrors, idle_pages: dict[str, OpenPage]
-) -> Iterator[Callable[..., Page]]:
+def open_browser(chromium: str) -> OpenBrowser:
+    if not OPEN_BROWSERS:
+        OPEN_BROWSERS.append(OpenBrowser(chromium))
+    return OPEN_BROWSERS[0]
+
+
+@pytest.fixture
+def browser(open_browser: OpenBrowser) -> Browser:
+    return open_browser.browser
+
+
+@pytest.fixture
+def visit(open_browser: OpenBrowser, console_errors: ConsoleErrors) -> Iterator[Callable[..., Page]]:
     """Open an address: visit(server.url + "/documents", language="de", theme="dark", width="phone").
 
     `alone`: in a context that no test has had, nor will have: for tests that change what `forget` does not undo.
     """
     visits: list[tuple[str, OpenPage]] = []
+    idle_pages = open_browser.idle_pages
 
     def open_page(
         url: str, *, language: str = "en", theme: str = "light", width: str = "wide", alone: bool = False
     ) -> Page:
         idle = None if alone else idle_pages.pop(language, None)
-        opened = idle or OpenPage(browser, language)
+        opened = idle or OpenPage(open_browser.browser, language)
         opened.errors = console_errors
         visits.append(("" if alone else language, opened))
         opened.show(url, theme=theme, width=width)

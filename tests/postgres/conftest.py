@@ -9,13 +9,16 @@ from typing import Any
 import psycopg
 import pytest
 
+from claim_turn import claimers, turn
 from inturn.stores import migrate
-from inturn.stores.postgres import PostgresStore
+from inturn.stores.postgres import PostgresStore, notifier
 from inturn.stores.postgres import connection as postgres_connection
 from inturn.stores.postgres.libpq import TimeoutConnection
 from inturn.stores.postgres.schema import MIGRATIONS
 from services import PostgresServer, drop_schema, empty_postgres_data, new_schema
 from store_children import Child, children_of
+
+__all__ = ["claimers", "turn"]
 
 
 @pytest.fixture
@@ -60,9 +63,11 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the calls of this test send to the server, a trip each.
 
     The pool's own trips depend on the speed of the machine and are left out: it checks a connection that lay idle for a
-    second, and its threads configure the connections that they open in the background.
+    second, and its threads configure the connections that they open in the background. A notification after the first
+    waits for its timer.
     """
     monkeypatch.setattr(postgres_connection, "IDLE_CHECK_SECONDS", math.inf)
+    monkeypatch.setattr(notifier, "MIN_NOTIFY_INTERVAL_SECONDS", 3_600.0)
     caller = threading.get_ident()
     reported: list[str] = []
 

@@ -1,6 +1,7 @@
 """A claim is committed with the statement that writes it down, in as few trips as can be."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import ClaimRequest, DocumentFilter, EventKind, Outcome, OutcomeKind, Submission
 from inturn.stores.postgres import PostgresStore
+from inturn.stores.postgres.connection import Database
 from services import needs_postgres
 from waiting import wait_until
 
@@ -45,7 +47,7 @@ def test_names_are_written_as_they_are(store: PostgresStore, name: str) -> None:
 
 def test_a_plan_is_made_when_there_is_something_to_plan_for_and_not_kept_for_good(store: PostgresStore) -> None:
     """One that was made while the tables were empty would read all of them for every claim."""
-    with store._database.dedicated_connection() as connection:
+    with closing(Database(store.address)) as database, database.dedicated_connection() as connection:
         connection.can_prepare = True
         plans = []
         for _ in range(20):
@@ -113,8 +115,9 @@ def test_claims_of_a_queue_go_one_by_one(store: PostgresStore, admin: psycopg.Co
 def test_outcome_before_a_claim_that_is_tried_again_is_recorded_once(
     store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]], *, alone: bool
 ) -> None:
-    store.submit(submission(3))
-    (claimed,) = store.claim(REQUEST)
+    store.submit(submission(4))
+    for _ in range(1 + alone):  # one that finds nobody between two claims knows that it is alone
+        (claimed,) = store.claim(REQUEST)
     admin.execute(
         """
         CREATE SEQUENCE times_raised;
@@ -129,7 +132,6 @@ def test_outcome_before_a_claim_that_is_tried_again_is_recorded_once(
         CREATE TRIGGER raise_once AFTER INSERT ON running FOR EACH STATEMENT EXECUTE FUNCTION raise_once();
         """
     )
-    store._claims._is_alone = alone
     outcome = Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, result="1")
     statuses, claims = store.ack_and_claim([outcome], REQUEST)
     assert (statuses, len(claims)) == (("recorded",), 1)

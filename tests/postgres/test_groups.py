@@ -25,7 +25,7 @@ LAST_OF_A_GROUP: dict[str, Any] = {
 
 @pytest.mark.parametrize(
     ("query", "values"),
-    [("first_lanes", {"limit": 1, "more": 1}), ("waiting_in_lanes", LAST_OF_A_GROUP)],
+    [("first_lanes", {"limit": 1, "more": 1, "queue": "default"}), ("waiting_in_lanes", LAST_OF_A_GROUP)],
 )
 def test_a_claim_reads_no_documents_of_other_lanes(store: PostgresStore, query: str, values: dict[str, Any]) -> None:
     """An index scan by rows of (customer, lane, seq) goes on to the customer's end, unless its limit ends it before."""
@@ -37,7 +37,7 @@ def test_a_claim_reads_no_documents_of_other_lanes(store: PostgresStore, query: 
     assert len(queue.claim("worker", 22)) == 22
     explain = b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + QUERIES[query]
     for _ in range(2):  # the first time reads the catalog too
-        ((result,),) = store._database.run_claim(
+        ((result,),) = store._database.run_claim(  # noqa: SLF001 - its plan under the settings of a claim
             lambda queries: queries.connection.execute(explain, encode_params(values)).fetchall()
         )
     plan = result[0]["Plan"]

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -22,7 +23,7 @@ from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sql.transitions import ATTEMPT_COLUMNS, OUTCOME_COLUMNS
 from requeue_walk import check_nothing_lost, make_unclaimed_changes
-from services import needs_postgres
+from services import drop_schema, needs_postgres, new_schema
 from waiting import wait_until
 
 pytestmark = needs_postgres
@@ -172,9 +173,7 @@ def test_behind_a_pooler_settings_travel_with_every_transaction(
     store.wait(0.01)
     (claimed,) = store.claim(ClaimRequest("worker", 1, 60_000_000))
     assert claimed.document.id == receipt.id
-    assert store._database.run(connection.TransactionKind.WRITE, lambda queries: queries.fetch_one("search_path")) == (
-        f"{store.address.schema}, pg_temp",
-    )
+    assert store.write(lambda queries: queries.fetch_one("search_path")) == (f"{store.address.schema}, pg_temp",)
     with psycopg.connect(store.address.conninfo) as fresh:
         assert fresh.execute("SHOW search_path").fetchone() == ('"$user", public',)
     store.close()
@@ -187,6 +186,19 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
         store.backup(tmp_path / "copy")
     with pytest.raises(StoreError, match="used already"):
         PostgresStore.restore(tmp_path / "copy", url)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["without", "with"])
+def planned(request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
+    """A queue whose statements are only explained, with statistics and without."""
+    address = new_schema()
+    with closing(PostgresStore(address)) as store:
+        if request.param:
+            store.submit(submission("acme", 500))
+            with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
+                admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.lane".encode())
+        yield store
+    drop_schema(address)
 
 
 SAVE = {
@@ -245,15 +257,10 @@ TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
         ("forget_attempts", "document_pkey", {"seq": [1, 2]}),
     ],
 )
-@pytest.mark.parametrize("filled", [False, True])
 def test_plans_are_the_same_with_statistics_and_without(
-    store: PostgresStore, query: str, index: str, values: dict[str, Any], *, filled: bool
+    planned: PostgresStore, query: str, index: str, values: dict[str, Any]
 ) -> None:
-    if filled:
-        store.submit(submission("acme", 500))
-        with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
-            admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.lane".encode())
-    text = store._database.run_claim(
+    text = planned.claim_transaction(
         lambda queries: queries.connection.execute(b"EXPLAIN " + QUERIES[query], encode_params(values)).fetchall(),
     )
     plan = "\n".join(line for (line,) in text)
@@ -278,9 +285,7 @@ def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store:
     outcomes = [(claim.document.id, claim.fence, "null", None, 0) for claim in again]
     values = encode_params({**to_columns(OUTCOME_COLUMNS, outcomes), "now": 1})
     explain = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES[query]
-    ((result,),) = store._database.run(
-        connection.TransactionKind.WRITE, lambda queries: queries.connection.execute(explain, values).fetchall()
-    )
+    ((result,),) = store.write(lambda queries: queries.connection.execute(explain, values).fetchall())
     assert max(_rows_looked_at(result[0]["Plan"])) <= 2 * MANY
 
 

@@ -1,5 +1,6 @@
 """A submit is one statement that checks by itself: it gives what the policy gives, in one trip, and rings behind it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -14,7 +15,8 @@ from inturn.model import NO_METADATA, NewDocument
 from inturn.policy import Counter, Policy, PriorityPolicy
 from inturn.store import ClaimRequest, DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.memory import MemoryStore
-from inturn.stores.postgres import PostgresStore
+from inturn.stores.postgres import PostgresStore, notifier
+from inturn.stores.postgres.libpq import BoundStatement, bind
 from inturn.stores.postgres.queries import array_literal
 from services import needs_postgres
 
@@ -121,35 +123,39 @@ def test_an_array_is_read_as_it_was_meant(admin: psycopg.Connection[tuple[Any, .
 
 
 def test_who_hears_the_bell_finds_the_document(
-    store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]]
+    store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first stroke goes along with the submit, but behind its commit."""
+    monkeypatch.setattr(notifier, "MIN_NOTIFY_INTERVAL_SECONDS", 0.0)
     store.submit(submission(1, "before"))
     admin.execute(f"LISTEN inturn_{store.address.schema}".encode())
-    store._notifier._notified_at = 0.0
     receipts = store.submit(submission())
     assert [notify.channel for notify in admin.notifies(timeout=60, stop_after=1)] == [f"inturn_{store.address.schema}"]
     assert admin.execute("SELECT state FROM document WHERE id = %s", (receipts[0].id,)).fetchone() == ("waiting",)
 
 
-def test_a_bell_that_cannot_ring_costs_nobody_a_document(store: PostgresStore) -> None:
+def test_a_bell_that_cannot_ring_costs_nobody_a_document(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.submit(submission())
-    store._notifier._notified_at, store._notifier._channel = 0.0, "x" * 100  # no channel has such a long name
+    rung: list[str] = []
+
+    def bind_a_name_too_long(query: str, values: Mapping[str, Any]) -> BoundStatement:
+        rung.append(query)
+        return bind(query, dict.fromkeys(values, "x" * 100))
+
+    monkeypatch.setattr(notifier, "bind", bind_a_name_too_long)
+    monkeypatch.setattr(notifier, "MIN_NOTIFY_INTERVAL_SECONDS", 0.0)
     receipts = store.submit(submission())
-    assert store._notifier._notified_at > 0
+    assert rung == ["notify"]
     assert store.document(receipts[0].id).count == -1
 
 
 def test_the_bell_rings_no_more_than_it_may(
     store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inturn.stores.postgres.notifier.MIN_NOTIFY_INTERVAL_SECONDS", 3_600.0)
-    store.submit(submission())
+    monkeypatch.setattr(notifier, "MIN_NOTIFY_INTERVAL_SECONDS", 3_600.0)
     admin.execute(f"LISTEN inturn_{store.address.schema}".encode())
-    store._notifier._notified_at = -3_600.0
     for number in range(5):
         store.submit(submission(1 + number % 2, f"customer {number % 3}"))
-    store._notifier._timer.cancel()  # type: ignore[union-attr]
     admin.execute("SELECT pg_notify(%s, 'end')", (f"inturn_{store.address.schema}",))
     received = [notify.payload for notify in admin.notifies(timeout=60, stop_after=2)]
     assert received == ["", "end"]

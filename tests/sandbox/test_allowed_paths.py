@@ -13,7 +13,7 @@ from inturn.model import DocumentState
 from inturn.sandbox import allowed_paths
 from inturn.sandbox.confinement import SandboxLimits
 from inturn.worker.pool import ProcessorError
-from inturn.worker.worker import Worker
+from inturn.worker.worker import OutcomeCounts
 from worker_harness import SOURCE, WorkerHarness
 
 BOX = SandboxLimits()
@@ -195,13 +195,8 @@ def test_modules_in_the_working_directory_are_not_loaded_by_the_default_processo
         (harness.folder / f"{name}.py").write_text("import os; os._exit(9)", encoding="utf-8")
     monkeypatch.chdir(harness.folder)
     monkeypatch.syspath_prepend(str(harness.folder))
-    worker = Worker(harness.queue, blobs=harness.blobs)
-    pool_value = worker._pool
-    try:
-        assert pool_value.start_child().pid > 0
-    finally:
-        pool_value.close()
-        worker._scratch_dir.close()
+    harness.submit("anything", content=b"a text", name="a.txt")
+    assert harness.run_default_processor() == OutcomeCounts(done=1)
 
 
 def test_a_virtual_environment_may_lie_in_the_queues_folder(tmp_path: Path) -> None:

@@ -221,8 +221,8 @@ def test_a_prediction_came_true_if_waits_went_its_way(
     verdict: PredictionResult,
 ) -> None:
     first, second, third, fourth = (None if item is None else Waits(item, 0, 0, 0) for item in (*expected, *real))
-    assert (policy_evaluation._trend(first, second), policy_evaluation._trend(third, fourth)) == ways
-    assert policy_evaluation._prediction_result(*ways) is verdict
+    assert (policy_evaluation.trend(first, second), policy_evaluation.trend(third, fourth)) == ways
+    assert policy_evaluation.prediction_result(*ways) is verdict
 
 
 def asked_of(day: Queue, **asked: Any) -> list[dict[str, Any]]:

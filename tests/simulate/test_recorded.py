@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import forked_cli
 import inturn
 from inturn.analysis.advice import advise
 from inturn.analysis.compare import compare
@@ -40,7 +41,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             queue.submit(f"small {small}", [NewDocument("a", metadata={"seconds": took})] * 3)
     options = ["--processor", "processors:rest", "--slots", str(SLOTS), "--until-empty", "--store", str(path)]
     done = subprocess.run(  # noqa: S603 - our own
-        [sys.executable, "-m", "inturn.cli", "worker", *options],
+        forked_cli.command("worker", *options),
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(folder)])},
         capture_output=True,

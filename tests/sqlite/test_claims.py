@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from empty_queue import empty_queue
 from inturn import Claim, DocumentState, NewDocument, Queue
 from inturn.clock import ManualClock
 from inturn.errors import StoreVersionError
@@ -17,7 +18,7 @@ from inturn.stores import migrate
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore, schema
 from inturn.stores.sqlite.queries import SqliteQueries
-from sqlite_file import direct
+from sqlite_file import direct, writer_of
 
 ANNA = Operator("anna", "a test")
 START = seconds(1_700_000_000)
@@ -55,6 +56,7 @@ def path(tmp_path: Path) -> Path:
 def opened(path: Path, clock: ManualClock) -> Iterator[Callable[[], SqliteStore]]:
     """Opens the file once more, as another process would."""
     stores: list[SqliteStore] = []
+    empty_queue(path, clock)
 
     def another() -> SqliteStore:
         stores.append(SqliteStore(path, clock))
@@ -142,10 +144,10 @@ def test_claim_sees_a_write_of_the_same_commit(store: SqliteStore) -> None:
     one_by_one(store, 2)
     request = ClaimRequest("worker", 1, 1_000_000)
     works: list[Callable[[], object]] = [
-        lambda: store._queries.execute("pause", by="anna", why="a test"),
-        lambda: store._ack_and_claim((), request, START),
+        lambda: store._queries.execute("pause", by="anna", why="a test"),  # noqa: SLF001 - calls of two threads
+        lambda: store._ack_and_claim((), request, START),  # noqa: SLF001 - that share a commit just so
     ]
-    _, (statuses, make_claims) = store._writer.run_all(works)  # type: ignore[misc]
+    _, (statuses, make_claims) = store._writer.run_all(works)  # type: ignore[misc]  # noqa: SLF001 - by chance alone
     assert (statuses, make_claims()) == ((), ())
 
 
@@ -288,7 +290,7 @@ def test_lanes_that_stood_in_the_queues_row_alone_go_on(
     turns = TurnPolicy(order, charge=Charge.COST, max_share=1.0)
     store.set_policy(Policy(turns=turns), ANNA)
     one_by_one(store, 1)
-    connection = store._queries.connection
+    connection = writer_of(store)
     columns = "customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from"
     old_columns = columns.replace("scheduled, scan_from", "filed, front")
     old_rows = connection.execute(f"SELECT {columns}, sort_key, sort_tie FROM lane").fetchall()  # noqa: S608 - columns
@@ -315,4 +317,4 @@ def test_lanes_that_stood_in_the_queues_row_alone_go_on(
 def test_a_process_of_an_older_version_is_refused_with_advice(store: SqliteStore, statement: str) -> None:
     one_by_one(store, 3)
     with pytest.raises(StoreVersionError, match="upgraded by a newer version of Inturn: stop this process"):
-        store.write(lambda _: store._queries.connection.execute(statement).fetchall())
+        store.write(lambda queries: queries.connection.execute(statement).fetchall())

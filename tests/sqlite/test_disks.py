@@ -20,6 +20,7 @@ from inturn.ids import RandomIds
 from inturn.model import Claim, DocumentState, NewDocument
 from inturn.store import ClaimRequest, DocumentFilter, Submission
 from inturn.stores.sqlite import SqliteStore, connection
+from sqlite_file import reader_of
 
 Sound = Callable[..., None]
 DOCUMENT = NewDocument("a document", max_attempts=100)
@@ -268,9 +269,10 @@ def test_no_half_a_store_is_made_on_a_full_disk(disk: Disk, path: Path, sound: S
 
 def test_a_disk_that_cannot_be_read_is_named(store: SqliteStore, disk: Disk) -> None:
     store.submit(submission("acme", 20))
+    connection = reader_of(store)
     disk.odds = dict.fromkeys([(LOG, "read"), (DATABASE, "read")], 1)
-    store._read_queries.connection.pragma("cache_size", 0)
-    store._read_queries.connection.release_memory()
+    connection.pragma("cache_size", 0)
+    connection.release_memory()
     with pytest.raises(StoreError, match=r"the test's disk|disk I/O|full"):
         store.counts(DocumentFilter())
     disk.heal()

@@ -28,7 +28,7 @@ from inturn.model import NewDocument
 from inturn.queue_reader import QueueReader
 from inturn.store import DocumentFilter, Submission
 from inturn.stores.sqlite import SqliteStore, connection
-from sqlite_file import direct
+from sqlite_file import direct, reader_of
 
 Run = Callable[..., Any]
 
@@ -194,7 +194,7 @@ def test_reading_takes_no_write_lock_and_changes_nothing(
     for holder in (start("hold_lock", path), start("hold_write_lock_file", path)):
         assert holder.receive() == "ready"
     store = SqliteStore(path)
-    before = store._read_queries.connection.pragma("data_version")
+    before = reader_of(store).pragma("data_version")
     queue = QueueReader(store)
     insights = Insights(queue)
     first, second, _ = sorted(store.documents(DocumentFilter(), limit=3).items, key=lambda document: document.seq)
@@ -203,7 +203,7 @@ def test_reading_takes_no_write_lock_and_changes_nothing(
     assert [(lane.level, lane.waiting) for lane in store.customer("acme").lanes] == [(1, 3)]
     assert b'inturn_waiting{level="1"} 3.0' in render_metrics(ServerMetrics(queue), insights, queue)
     assert [(lane.level, lane.waiting) for lane in store.scheduler_snapshot().lanes] == [(1, 3)]
-    assert store._read_queries.connection.pragma("data_version") == before
+    assert reader_of(store).pragma("data_version") == before
     with direct(path) as looking:
         assert looking.execute("SELECT count(*) FROM lane_log").get == 1
     store.close()

@@ -13,6 +13,7 @@ from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores.sqlite import SqliteStore
 from inturn.validation import fingerprint
+from sqlite_file import writer_of
 
 ANNA = Operator("anna", "test")
 EARLIER_FINGERPRINT = "420add5cc3bf7cc41a3429acffab312d1b548bcf1bf22da572acbb1ef4382928"
@@ -120,7 +121,7 @@ def count_steps(path: Path, groups: int, work: Callable[[Queue], None] = claim_f
         queue.submit("acme", [NewDocument("before")] * 21)  # the levels above 9
         queue.submit("acme", [NewDocument(str(n), group=f"user {n % groups}") for n in range(2 * groups)])
         queue.claim("worker", 22)
-        connection = store._queries.connection
+        connection = writer_of(store)
         connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, profile)
         work(queue)
         connection.trace_v2(0, None)

@@ -34,15 +34,13 @@ def test_of_two_folds_of_the_same_events_one_counts(
 ) -> None:
     one, other = open_twice()
     submit(one, 3)
-    read, results = history._read_batch, []
+    write, results = one.write, []
 
-    def read_and_let_the_other_fold(*args: Any) -> Any:
-        batch = read(*args)
-        monkeypatch.setattr(history, "_read_batch", read)
+    def let_the_other_fold_and_write(work: Callable[[Any], Any]) -> Any:
         results.append(other.history.fold(limit=10))
-        return batch
+        return write(work)
 
-    monkeypatch.setattr(history, "_read_batch", read_and_let_the_other_fold)
+    monkeypatch.setattr(one, "write", let_the_other_fold_and_write)  # all that is folded has been read before
     assert one.history.fold(limit=10) == FoldResult(0, is_complete=True)
     assert results == [FoldResult(1, is_complete=True)]
     assert submitted(one) == 3

@@ -9,12 +9,15 @@ from typing import Any
 import apsw
 import pytest
 
+from empty_queue import empty_queue
 from inturn.errors import KeyConflictError, StoreError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import DocumentFilter, EventKind, Submission
 from inturn.stores.sqlite import SqliteStore
-from inturn.stores.sqlite.connection import Job, Writer, write_lock_path
+from inturn.stores.sqlite.connection import Job, write_lock_path
+from inturn.stores.sqlite.write_lock import WriteLock
+from sqlite_file import writer_of
 
 Start = Callable[..., Any]
 DOCUMENT = NewDocument("a document")
@@ -29,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[SqliteStore]:
-    opened = SqliteStore(path)
+    opened = SqliteStore(empty_queue(path))
     yield opened
     opened.close()
 
@@ -147,10 +150,11 @@ def test_a_forked_child_is_told_to_open_the_store_itself(python: Start, path: Pa
 class Spy:
     """Counts transactions and jobs, and tells when all jobs of a test are queued behind the gate."""
 
-    def __init__(self, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.writer = writer = store._writer  # noqa: SLF001 - as below
         self.transactions: list[int] = []
         self._arrivals = threading.Semaphore(0)
-        transact, arrivals = writer._transact, self._arrivals
+        transact, arrivals = writer._transact, self._arrivals  # noqa: SLF001 - a commit shows not how many share it
 
         class Pending(list[Job[Any]]):
             def extend(self, jobs: Iterable[Job[Any]]) -> None:
@@ -178,7 +182,7 @@ def run_behind_gate(store: SqliteStore, spy: Spy, works: list[Callable[[], Any]]
         except Exception as error:  # noqa: BLE001 - what each thread saw is what is tested
             return error
 
-    gate = type(store._writer._write_lock)(write_lock_path(store.path))
+    gate = WriteLock(write_lock_path(store.path))
     try:
         with ThreadPoolExecutor(len(works)) as pool:
             gate.acquire()
@@ -191,7 +195,7 @@ def run_behind_gate(store: SqliteStore, spy: Spy, works: list[Callable[[], Any]]
 
 
 def test_threads_share_a_commit(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start) -> None:
-    spy = Spy(store._writer, monkeypatch)
+    spy = Spy(store, monkeypatch)
     reported = run_behind_gate(store, spy, [lambda: store.submit(submission("acme"))] * THREADS)
     assert spy.transactions == [THREADS]
     assert sorted(receipt.count for (receipt,) in reported) == list(range(1 - THREADS, 1))
@@ -206,9 +210,10 @@ def test_several_submissions_are_one_commit(store: SqliteStore, path: Path, soun
         began.extend([statement] * statement.startswith("BEGIN"))
         return True
 
-    store._queries.connection.exec_trace = trace
+    connection = writer_of(store)
+    connection.exec_trace = trace
     answers = store.submit_all([submission(f"customer {number % 3}") for number in range(9)])
-    store._queries.connection.exec_trace = None
+    connection.exec_trace = None
     assert [receipt.count for receipts in answers if isinstance(receipts, tuple) for receipt in receipts] == [
         0, 0, 0, -1, -1, -1, -2, -2, -2
     ]  # fmt: skip
@@ -220,7 +225,7 @@ def test_a_refused_call_does_not_concern_the_others(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start
 ) -> None:
     store.submit(submission("acme", idempotency_key="k", fingerprint="one"))
-    spy = Spy(store._writer, monkeypatch)
+    spy = Spy(store, monkeypatch)
     refused = submission("acme", 2, idempotency_key="k", fingerprint="other")
     stranger = submission("a stranger", 2)
     twice = Submission("a stranger", [stranger.ids[0]] * 2, stranger.documents)
@@ -244,7 +249,7 @@ def test_a_refused_call_does_not_concern_the_others(
 def test_a_mistake_in_one_call_does_not_concern_the_others(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start
 ) -> None:
-    spy = Spy(store._writer, monkeypatch)
+    spy = Spy(store, monkeypatch)
     works = [lambda: store.submit(submission("acme"))] * (THREADS - 1)
     works.append(lambda: store.submit(submission("acme"), now=2**70))
     *reported, error = run_behind_gate(store, spy, works)
@@ -275,9 +280,9 @@ def test_when_even_the_rollback_fails_nobody_is_told_yes(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start
 ) -> None:
     store.submit(submission("acme"))
-    spy = Spy(store._writer, monkeypatch)
+    spy = Spy(store, monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr(store._writer, "connection", BrokenConnection(store._writer.connection))
+        patch.setattr(spy.writer, "connection", BrokenConnection(spy.writer.connection))
         reported = run_behind_gate(store, spy, [lambda: store.submit(submission("acme"))] * THREADS)
     assert [type(item) for item in reported] == [StoreError] * THREADS
     assert store.submit(submission("acme"))[0].count == -1

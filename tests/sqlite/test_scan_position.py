@@ -16,7 +16,7 @@ from inturn.stores import migrate
 from inturn.stores.sql.lanes import TableLane
 from inturn.stores.sqlite import SqliteStore, schema
 from requeue_walk import RandomWalk, check_nothing_lost, make_unclaimed_changes
-from sqlite_file import direct
+from sqlite_file import direct, writer_of
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -32,9 +32,10 @@ def steps(store: SqliteStore, work: Callable[[], object]) -> int:
     def traced(event: dict[str, Any]) -> None:
         counted.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
 
-    store._queries.connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, traced)
+    connection = writer_of(store)
+    connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, traced)
     work()
-    store._queries.connection.trace_v2(0, None)
+    connection.trace_v2(0, None)
     return sum(counted)
 
 

@@ -12,6 +12,7 @@ import apsw
 import pytest
 
 import inturn.stores.sqlite
+from empty_queue import empty_queue
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.policy import Policy
@@ -19,8 +20,8 @@ from inturn.store import ClaimRequest, DocumentFilter, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sqlite import SqliteStore, connection, schema
-from inturn.stores.sqlite.queries import QUERIES, SqliteQueries
-from sqlite_file import direct
+from inturn.stores.sqlite.queries import QUERIES
+from sqlite_file import direct, writer_of
 
 Sound = Callable[..., None]
 STORES = Path(inturn.stores.sqlite.__file__).parents[1]
@@ -50,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[SqliteStore]:
-    opened = SqliteStore(path)
+    opened = SqliteStore(empty_queue(path))
     yield opened
     opened.close()
 
@@ -147,7 +148,7 @@ def test_every_query_is_used_and_every_used_one_is_there() -> None:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_every_statement_fits_the_schema(store: SqliteStore, name: str) -> None:
-    assert all(explain(store._queries, statement, "EXPLAIN") for statement in statements_of(name))
+    assert all(explain(store, statement, "EXPLAIN") for statement in statements_of(name))
 
 
 def test_queries_of_several_statements_are_few_and_known() -> None:
@@ -166,13 +167,13 @@ def statements_of(name: str) -> list[str]:
     return QUERIES[name].split(";")
 
 
-def explain(queries: SqliteQueries, statement: str, how: str = "EXPLAIN QUERY PLAN") -> list[Any]:
-    return queries.connection.execute(f"{how} {statement}", Anything()).fetchall()
+def explain(store: SqliteStore, statement: str, how: str = "EXPLAIN QUERY PLAN") -> list[Any]:
+    return writer_of(store).execute(f"{how} {statement}", Anything()).fetchall()
 
 
 @pytest.mark.parametrize("name", CLAIM_PATH)
 def test_claims_and_transitions_use_indexes(store: SqliteStore, name: str) -> None:
-    steps = [step[3] for statement in statements_of(name) for step in explain(store._queries, statement)]
+    steps = [step[3] for statement in statements_of(name) for step in explain(store, statement)]
     if name == "queue":
         steps.remove("SCAN limits")  # whether there is any row
     assert [step for step in steps if step.startswith("SCAN document") or "(rowid>" in step] == []

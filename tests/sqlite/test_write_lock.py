@@ -85,11 +85,12 @@ def test_lock_that_was_handed_over_just_when_the_time_was_up_is_had() -> None:
 
         def acquire(self, *, timeout: float) -> bool:
             del timeout
-            acquisition._handed_over = handed_over
+            acquisition._handed_over = handed_over  # noqa: SLF001 - as below
             assert acquisition.hand_over()
             return False
 
-    handed_over, acquisition._handed_over = acquisition._handed_over, Late()  # type: ignore[assignment]
+    handed_over = acquisition._handed_over  # noqa: SLF001 - nothing else comes between the end of a wait and the look
+    acquisition._handed_over = Late()  # type: ignore[assignment]  # noqa: SLF001 - as above
     assert acquisition.wait(0)
 
 

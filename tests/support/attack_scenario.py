@@ -160,7 +160,7 @@ class AttackScenario:
             folder.mkdir(parents=True)
             (folder / "__init__.py").write_text(program, encoding="utf-8")
             (folder / "readable").write_text("a part of the program", encoding="utf-8")
-            shutil.copy(HERE / "probes.py", folder)
+            shutil.copytree(HERE / "probes", folder / "probes", ignore=shutil.ignore_patterns("__pycache__"))
         self.victims.mkdir(parents=True)
         self.renew_victims()
         (self.queue / "secret.txt").write_text("another customer's secret", encoding="utf-8")

@@ -1,7 +1,7 @@
 """`inturn` commands forked from one warm process, with real pipes, folder, environment, exit code and signals.
 
 A fresh `python -m inturn.cli` costs 600 ms of CPU before it does anything, a fork of a process that has imported
-everything costs 40 ms. The fork server is started by the first command of a test run and ends with it.
+everything costs 40 ms. A fork server is started by the first command of a test run and ends with the run.
 """
 
 import atexit
@@ -36,9 +36,17 @@ PRELOADED = (
 REMOVED_ENV_PREFIXES = ("INTURN_", "LC_", "LANG", "COLUMNS", "NO_COLOR", "FORCE_COLOR", "TYPER", "TERM")
 
 
+LOADED_WITH = ("LD_PRELOAD", "FAKETIME", "NO_FAKE_STAT")
+"""Variables that count when a program is loaded: each choice of values has a fork server of its own."""
+
+
+def socket_name(environment: Mapping[str, str] = os.environ) -> str:
+    """The abstract socket of the fork server for such commands."""
+    return _start_fork_server(*((name, environment[name]) for name in LOADED_WITH if name in environment))
+
+
 @functools.cache
-def socket_name() -> str:
-    """The abstract socket of this test run's fork server, which is started on the first call."""
+def _start_fork_server(*loaded_with: tuple[str, str]) -> str:
     name = f"inturn-tests-{os.getpid()}-{time.monotonic_ns()}"
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"\0{name}")
@@ -47,7 +55,7 @@ def socket_name() -> str:
     own = [str(Path(__file__).parent), str(Path(inturn.__file__).parents[1])]
     process = subprocess.Popen(  # noqa: S603 - our own
         [sys.executable, "-P", __file__, str(listener.fileno())],
-        env=environment | {"PYTHONPATH": os.pathsep.join(own)},
+        env=environment | {"PYTHONPATH": os.pathsep.join(own)} | dict(loaded_with),
         stdin=subprocess.PIPE,
         pass_fds=[listener.fileno()],
         start_new_session=True,  # a Ctrl-C at the terminal is for pytest
@@ -57,9 +65,9 @@ def socket_name() -> str:
     return name
 
 
-def command(*arguments: str) -> list[str]:
-    """What to start for `inturn ARGUMENTS`, instead of `python -m inturn.cli ARGUMENTS`."""
-    return [sys.executable, "-I", "-S", forked_cli_client.__file__, socket_name(), *arguments]
+def command(*arguments: str, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """What to start in this environment for `inturn ARGUMENTS`, instead of `python -m inturn.cli ARGUMENTS`."""
+    return [sys.executable, "-I", "-S", forked_cli_client.__file__, socket_name(environment), *arguments]
 
 
 class ForkedProcess:
@@ -69,7 +77,7 @@ class ForkedProcess:
         reader, writer = os.pipe()
         with Path(os.devnull).open("r+b") as null:
             streams = (null.fileno(), 1, writer)
-            self._connection, self.pid = request(socket_name(), arguments, str(folder), environment, streams)
+            self._connection, self.pid = request(socket_name(environment), arguments, str(folder), environment, streams)
         os.close(writer)
         self.stderr: IO[str] = os.fdopen(reader, encoding="utf-8")
         self.returncode: int | None = None
@@ -200,8 +208,8 @@ def _become(fields: list[bytes], library: list[str]) -> None:
 
 def _exit(code: int) -> None:
     """End as an interpreter does, without taking its modules apart: that costs 60 ms of CPU."""
-    threading._shutdown()
-    atexit._run_exitfuncs()
+    threading._shutdown()  # noqa: SLF001 - what the interpreter itself calls
+    atexit._run_exitfuncs()  # noqa: SLF001 - the same
     sys.stdout.flush()
     os._exit(code)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import forked_cli
 import inturn
 from inturn.blobs import Blobs
 from inturn.cli import app
@@ -121,13 +122,11 @@ def transfer(source: str, target: str, **options: Any) -> dict[str, int] | None:
         arriving.disconnect()
 
 
-def drain(queue_at: str | Store, now: int) -> list[Any]:
+def drain(url: str, now: int) -> list[Any]:
     """What comes of a queue from here on: every claim until nothing is left, with fences and what they say of it."""
     clock = ManualClock(now)
     reported: list[Any] = []
-    store = open_store(queue_at, clock) if isinstance(queue_at, str) else queue_at
-    store._clock = clock
-    with inturn.Queue(store, clock=clock) as queue:
+    with inturn.Queue(open_store(url, clock), clock=clock) as queue:
         queue.resume(ANNA, "paused")
         insights = Insights(queue, clock)
         reported += [insights.why(document.id) for document in queue.documents(limit=500).items]
@@ -151,7 +150,7 @@ def drain(queue_at: str | Store, now: int) -> list[Any]:
 def command(*args: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
     """Run `inturn` in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(Path(inturn.__file__).parents[1])}
-    run = [sys.executable, "-m", "inturn.cli", *args]
+    run = forked_cli.command(*args)
     return subprocess.run(run, env=environment, cwd=cwd, check=False, capture_output=True, timeout=120, **options)  # noqa: S603
 
 

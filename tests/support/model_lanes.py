@@ -1,13 +1,16 @@
 """A small queue around `Scheduler`, with nothing but lines of documents in it, for the tests of the order."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from inturn.policy.scheduler import Head, Lane, Scheduler, cost_charge
 from inturn.policy.turn_policy import Charge, TurnPolicy
 
 BY_COST = TurnPolicy(charge=Charge.COST, max_share=1.0)
 """The order by documents: every dispatch is charged its cost, and nothing is corrected."""
+NEVER = 10**15
+STRICT = replace(BY_COST, overdue_after=NEVER)
+"""The same without an overdue slot."""
 
 
 @dataclass(slots=True, eq=False)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import apsw
 
+from inturn.stores.sqlite import SqliteStore
+
 
 @contextmanager
 def direct(path: Path | str) -> Iterator[apsw.Connection]:
@@ -16,3 +18,15 @@ def direct(path: Path | str) -> Iterator[apsw.Connection]:
         yield connection
     finally:
         connection.close()
+
+
+def writer_of(store: SqliteStore) -> apsw.Connection:
+    """The connection that a store writes with, to see what it does there."""
+    connection: apsw.Connection = store.write(lambda queries: queries.connection)
+    return connection
+
+
+def reader_of(store: SqliteStore) -> apsw.Connection:
+    """The connection that a store reads with."""
+    connection: apsw.Connection = store.read(lambda reader: reader.queries.connection)
+    return connection

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import inturn
+from empty_queue import empty_queue
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import Document, DocumentState, NewDocument
@@ -84,7 +85,7 @@ class WorkerHarness:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.path = folder / "queue.db"
+        self.path = empty_queue(folder / "queue.db")
         self.store = SqliteStore(self.path)
         self.queue = Queue(self.store, retries=FAST_RETRIES)
         self.blobs = FolderBlobs(folder / "blobs")
@@ -130,6 +131,12 @@ class WorkerHarness:
     def count_events(self, kind: EventKind) -> Counter[str]:
         """How often each document was told of by events of a kind."""
         return Counter(id_ for event in self.events() if event.kind is kind for id_ in event.documents)
+
+    def wait_for_heartbeats(self, id_: str, n: int) -> None:
+        """Wait until the lease of a running document was renewed so many times; that is done four times in a lease."""
+        for _ in range(n):
+            last = self.queue.document(id_).lease_until
+            eventually(lambda last=last: self.queue.document(id_).lease_until != last)
 
     # -- workers ------------------------------------------------------------------------------------------------
 

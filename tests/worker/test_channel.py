@@ -52,22 +52,25 @@ def test_it_does_not_matter_in_which_pieces_it_comes(pair: Pair, cut: int) -> No
     assert messages == [["done", 1, JsonText('"é"', 4)]]
 
 
-def test_what_is_held_goes_out_with_the_next_word_in_one_breath(pair: Pair) -> None:
-    said = Channel(pair[0])
+def test_what_is_held_goes_out_with_the_next_word_in_one_breath() -> None:
+    theirs, ours = socket.socketpair()
+    ours.setblocking(False)
+    said, received = Channel(theirs), Channel(ours)
     said.send("done", 1, text=b"{}", more=True)
-    pair[1]._socket.setblocking(False)
     with pytest.raises(BlockingIOError):
-        pair[1].receive()
+        received.receive()
     said.send("begun", 2)
-    assert pair[1].receive() == [["done", 1, JsonText("{}", 2)], ["begun", 2]]
+    assert received.receive() == [["done", 1, JsonText("{}", 2)], ["begun", 2]]
     said.send("begun", 3)
-    assert pair[1].receive() == [["begun", 3]]
+    assert received.receive() == [["begun", 3]]
     said.send("done", 3, text=b"3", more=True)
     said.send_buffered()
-    assert pair[1].receive() == [["done", 3, JsonText("3", 1)]]
+    assert received.receive() == [["done", 3, JsonText("3", 1)]]
     said.send_buffered()
     with pytest.raises(BlockingIOError):
-        pair[1].receive()
+        received.receive()
+    said.close()
+    received.close()
 
 
 @pytest.mark.parametrize(

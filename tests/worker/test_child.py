@@ -22,7 +22,7 @@ class Reported(NamedTuple):
 
     def go_on(self) -> list[Message]:
         """Let it take the next document; what it says."""
-        self.child._process(self.child._pending.popleft())
+        self.child._process(self.child._pending.popleft())  # noqa: SLF001 - `serve` does not stop between two
         return self.received.receive() or []
 
 
@@ -33,8 +33,8 @@ def reported(tmp_path: Path) -> Iterator[Reported]:
     channel = Channel(ours)
     child = Child(Channel(theirs), tmp_path, lambda document: document.number)
     first, second = (ChildDocument(child, number, {**FACTS, "metadata": {}}, None) for number in (1, 2))
-    child._pending.append(second)
-    child._process(first)
+    child._pending.append(second)  # noqa: SLF001 - as above
+    child._process(first)  # noqa: SLF001 - as above
     ((word, number, _),) = channel.receive()
     assert (word, number) == ("begun", 1)
     yield Reported(child, channel, second)

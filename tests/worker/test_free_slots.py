@@ -9,7 +9,7 @@ import pytest
 from inturn.model import NewDocument
 from inturn.worker.dispatcher import Dispatcher
 from inturn.worker.options import WorkerOptions
-from inturn.worker.prefetch import CLAIM_LEAD_SECONDS
+from inturn.worker.prefetch import CLAIM_LEAD_SECONDS, PrefetchEstimator
 
 TOOK = 0.3
 
@@ -39,8 +39,21 @@ def make_dispatcher(*begun_at: float, took: float = TOOK) -> Dispatcher:
     inflight: Any = FakeInflight(jobs)
     dispatcher = Dispatcher(pool, inflight, SimpleNamespace(), WorkerOptions(), lambda *_: None)  # type: ignore[arg-type]
     for _ in range(10):
-        dispatcher._prefetch.record_duration(took, None)
+        estimator_of(dispatcher).record_duration(took, None)
     return dispatcher
+
+
+def estimator_of(dispatcher: Dispatcher) -> PrefetchEstimator:
+    return dispatcher._prefetch  # noqa: SLF001 - real documents would take real time
+
+
+def free_child(dispatcher: Dispatcher) -> Any:
+    """Who would get the next document."""
+    return dispatcher._free_child()  # noqa: SLF001 - `dispatch` would send one, to children that stand in for real ones
+
+
+def set_oldest_outcome(dispatcher: Dispatcher, at: float) -> None:
+    dispatcher._inflight.oldest_outcome_at = at  # noqa: SLF001 - the stand-in from above
 
 
 @pytest.fixture
@@ -54,7 +67,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_nothing_is_claimed_for_a_child_that_is_in_the_middle_of_a_document(at: Any) -> None:
     dispatcher = make_dispatcher(100.0, 100.1)
     at(100.0 + TOOK - 2 * CLAIM_LEAD_SECONDS)
-    assert (dispatcher.free_slots(), dispatcher._free_child()) == (0, None)
+    assert (dispatcher.free_slots(), free_child(dispatcher)) == (0, None)
     assert list(dispatcher.next_claim_times()) == pytest.approx(
         [100.0 + TOOK - CLAIM_LEAD_SECONDS, 100.1 + TOOK - CLAIM_LEAD_SECONDS]
     )
@@ -64,48 +77,48 @@ def test_a_child_that_should_be_done_within_a_moment_gets_the_next_document(at: 
     dispatcher = make_dispatcher(100.1, 100.0)
     at(100.0 + TOOK - CLAIM_LEAD_SECONDS / 2)
     assert dispatcher.free_slots() == 1
-    child = dispatcher._free_child()
+    child = free_child(dispatcher)
     assert child is dispatcher.pool.children[1]
     child.jobs[7] = job(None)
-    assert dispatcher._free_child() is None
+    assert free_child(dispatcher) is None
 
 
 def test_nothing_is_claimed_for_a_child_that_is_late(at: Any) -> None:
     dispatcher = make_dispatcher(100.0, 100.2)
     at(100.0 + TOOK + 2 * CLAIM_LEAD_SECONDS)
-    assert (dispatcher.free_slots(), dispatcher._free_child()) == (0, None)
+    assert (dispatcher.free_slots(), free_child(dispatcher)) == (0, None)
 
 
 def test_document_after_a_retiring_child_waits_for_its_slot(at: Any) -> None:
     dispatcher = make_dispatcher(100.0, 100.2)
     dispatcher.pool.children[0].is_retiring = True
     at(100.0 + TOOK)
-    assert (dispatcher.free_slots(), dispatcher._free_child()) == (1, None)
+    assert (dispatcher.free_slots(), free_child(dispatcher)) == (1, None)
 
 
 def test_outcome_is_recorded_with_a_claim_that_is_due_soon(at: Any) -> None:
     dispatcher = make_dispatcher(100.0, 100.2)
     claim, now = 100.0 + TOOK - CLAIM_LEAD_SECONDS, 100.0 + TOOK - 1.5 * CLAIM_LEAD_SECONDS
     at(now)
-    dispatcher._inflight.oldest_outcome_at = now
+    set_oldest_outcome(dispatcher, now)
     assert dispatcher.record_at(now) == pytest.approx(claim)
 
 
 def test_outcome_waits_for_a_claim_only_briefly(at: Any) -> None:
     dispatcher = make_dispatcher(100.0, 100.2)
     at(now := 100.0 + TOOK - 1.5 * CLAIM_LEAD_SECONDS)
-    dispatcher._inflight.oldest_outcome_at = now - CLAIM_LEAD_SECONDS
+    set_oldest_outcome(dispatcher, now - CLAIM_LEAD_SECONDS)
     assert dispatcher.record_at(now) == now
     at(now := 100.0)
-    dispatcher._inflight.oldest_outcome_at = now
+    set_oldest_outcome(dispatcher, now)
     assert dispatcher.record_at(now) == now
 
 
 def test_outcome_waits_for_no_claim_that_is_not_predicted(at: Any) -> None:
     dispatcher = make_dispatcher(100.0, 100.2)
-    dispatcher._prefetch.reset()
+    estimator_of(dispatcher).reset()
     at(now := 100.0 + TOOK - 1.5 * CLAIM_LEAD_SECONDS)
-    dispatcher._inflight.oldest_outcome_at = now
+    set_oldest_outcome(dispatcher, now)
     assert dispatcher.record_at(now) == now
 
 
@@ -113,5 +126,5 @@ def test_outcome_waits_for_no_claim_that_is_not_predicted(at: Any) -> None:
 def test_outcome_of_a_short_document_is_recorded_at_once(at: Any, took: float, waits: bool) -> None:  # noqa: FBT001
     dispatcher = make_dispatcher(100.0, 100.0, took=took)
     at(now := 100.0 + 0.4 * took)
-    dispatcher._inflight.oldest_outcome_at = now
+    set_oldest_outcome(dispatcher, now)
     assert (dispatcher.record_at(now) > now) is waits

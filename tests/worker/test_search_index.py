@@ -14,6 +14,7 @@ from inturn.search_query import SearchQuery
 from inturn.stores.sql.search import ChunkIndex
 from inturn.worker.maintenance import Maintenance
 from inturn.worker.search_index import SearchIndexer
+from sqlite_file import writer_of
 
 
 def test_a_backlog_is_indexed_for_a_part_of_the_time(tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_a_round_of_maintenance_cleans_the_index(tmp_path: Path) -> None:
             queue.submit("acme", [NewDocument("other.txt")] * 1_000)
         while queue.index_documents(limit=1_000):
             pass
-        connection = queue.store._queries.connection  # type: ignore[attr-defined]
+        connection = writer_of(queue.store)  # type: ignore[arg-type]
         count = "SELECT count(*) FROM search_term WHERE term IN ('secret', 'name:müller')"
         assert connection.execute(count).get == 2
         queue.cancel(receipt.id, inturn.Operator("anna", "private"))
@@ -51,7 +52,7 @@ def test_no_transaction_of_the_index_is_long(tmp_path: Path) -> None:
         for at in range(0, 2_500, 500):
             metadata = [{f"k{n}": f"v{document}-{n}" for n in range(30)} for document in range(at, at + 500)]
             queue.submit("acme", [NewDocument("a.txt", metadata=values) for values in metadata])
-        connection = queue.store._queries.connection  # type: ignore[attr-defined]
+        connection = queue.store._queries.connection  # type: ignore[attr-defined]  # noqa: SLF001 - its own transactions are counted
         totals = [connection.total_changes()]
         connection.set_commit_hook(lambda: totals.append(connection.total_changes()) or False)
         while queue.index_documents(limit=1_000):
@@ -69,7 +70,7 @@ def test_indexing_goes_on_where_a_killed_process_stopped(tmp_path: Path) -> None
                 "acme", [NewDocument(f"file {n}.txt", metadata={"n": f"no-{n:04}"}) for n in range(at, at + 500)]
             )
         (gone,) = queue.submit("beta", [NewDocument("secret.txt")])
-        connection = queue.store._queries.connection  # type: ignore[attr-defined]
+        connection = queue.store._queries.connection  # type: ignore[attr-defined]  # noqa: SLF001 - its own transactions are counted
         commits = iter([False, True])
         connection.set_commit_hook(lambda: next(commits))
         with pytest.raises(inturn.errors.InturnError):
@@ -104,7 +105,7 @@ def test_documents_that_go_while_they_are_indexed_leave_no_words(tmp_path: Path)
         while queue.index_documents(limit=1_000):
             pass
         assert purged == [1]
-        words = other.store._queries.connection.execute("SELECT count(*) FROM search_term WHERE term = 'secret'")  # type: ignore[attr-defined]
+        words = other.store._queries.connection.execute("SELECT count(*) FROM search_term WHERE term = 'secret'")  # type: ignore[attr-defined]  # noqa: SLF001 - its own transactions are counted
         assert words.get == 0
 
 
@@ -115,7 +116,7 @@ def test_a_purge_leaves_no_word_of_the_customer_and_reads_no_other_documents(tmp
             queue.submit("beta", [NewDocument(f"secret {n}.txt", batch="secret batch", metadata={"name": "Müller"})])
         while queue.index_documents(limit=1_000):
             pass
-        connection = queue.store._queries.connection  # type: ignore[attr-defined]
+        connection = queue.store._queries.connection  # type: ignore[attr-defined]  # noqa: SLF001 - its own transactions are counted
         words = (
             "SELECT count(*) FROM search_term WHERE term IN ('secret', 'name:müller', 'müller') OR term LIKE '_secret%'"
         )

@@ -28,8 +28,8 @@ from worker_harness import (
 
 Start = Callable[..., ScriptProcess]
 SOAK = os.environ.get("INTURN_SOAK") == "1"
-KILLS = 75 if SOAK else 40
-DOCUMENTS = 1_900 if SOAK else 1_000
+KILLS = 75 if SOAK else 25
+DOCUMENTS = 1_900 if SOAK else 600
 PAUSES = 10 if SOAK else 3
 ROLES = ("work", "work", "submit", "tidy")
 LEASE = SECOND

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import inturn as package
+from forked_cli import command
 from http_server import ServerProcess
 from inturn.blobs import FolderBlobs
 from inturn.clock import SystemClock, Uptime, machine_uptime
@@ -81,21 +82,21 @@ class SkewedClock:
 
     def dying_worker(self) -> None:
         """Hold a document, delay another, submit one with a delay, and be killed."""
-        done = self._run("-c", DYING_WORKER, self._url)
+        done = self._run([sys.executable, "-c", DYING_WORKER, self._url])
         assert done.returncode == -signal.SIGKILL, done.stderr
 
     def worker(self) -> None:
         """Process what waits."""
-        done = self._run("-m", "inturn.cli", "worker", "--until-empty")
+        done = self._run(self._command("worker", "--until-empty"))
         assert done.returncode == 0, done.stderr
 
     def round(self) -> subprocess.CompletedProcess[str]:
-        return self._run("-m", "inturn.cli", "upkeep", "--once")
+        return self._run(self._command("upkeep", "--once"))
 
     def automatic_maintenance(self) -> str:
         """Run maintenance until it is stopped; return its log."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "inturn.cli", "upkeep"],
+        process = subprocess.Popen(  # noqa: S603 - our own
+            self._command("upkeep"),
             cwd=self._folder,
             env=self._environment,
             stderr=subprocess.PIPE,
@@ -108,16 +109,20 @@ class SkewedClock:
 
     def server(self) -> None:
         """Submit through a server, and read a list from it."""
-        server = ServerProcess(self._folder, alone=True, **self._environment)
+        server = ServerProcess(self._folder, **self._environment)
         with server.client() as client:
             answer = client.post("/v1/documents", json={"customer": "web", "documents": [{"name": "by a server"}]})
             assert answer.status_code == 202, answer.text
             assert client.get("/v1/documents").status_code == 200
         assert server.stop() == 0
 
-    def _run(self, *args: str) -> subprocess.CompletedProcess[str]:
+    def _command(self, *arguments: str) -> list[str]:
+        """Forked from a process that has this clock too."""
+        return command(*arguments, environment=self._environment)
+
+    def _run(self, program: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(  # noqa: S603 - our own
-            [sys.executable, *args],
+            program,
             cwd=self._folder,
             env=self._environment,
             stdin=subprocess.DEVNULL,

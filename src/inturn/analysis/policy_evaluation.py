@@ -145,22 +145,23 @@ def _build_evaluation(
             new.current if new else None,
             new.measured if new else None,
         )
-        ways = _trend(*waits[:2]), _trend(*waits[2:])
-        groups.append(GroupEvaluation(name, *waits, *ways, _prediction_result(*ways)))
+        ways = trend(*waits[:2]), trend(*waits[2:])
+        groups.append(GroupEvaluation(name, *waits, *ways, prediction_result(*ways)))
     parts = [comparison for comparison in (earlier, since) if comparison]
     documents = (earlier.documents if earlier else 0, since.documents if since else 0)
     is_cut = any(part.is_cut for part in parts)
     return PolicyEvaluation(changed.number, changed.at, until, *documents, is_cut, tuple(groups))
 
 
-def _prediction_result(expected: Trend | None, happened: Trend | None) -> PredictionResult:
+def prediction_result(expected: Trend | None, happened: Trend | None) -> PredictionResult:
     """It came true if waits went the way they were expected to go."""
     if expected is None or happened is None:
         return PredictionResult.UNKNOWN
     return PredictionResult.CONFIRMED if expected is happened else PredictionResult.REFUTED
 
 
-def _trend(before: Waits | None, after: Waits | None) -> Trend | None:
+def trend(before: Waits | None, after: Waits | None) -> Trend | None:
+    """Return which way the mean wait went; a small change is none."""
     if before is None or after is None:
         return None
     change = after.mean - before.mean

@@ -101,10 +101,8 @@ def _webp(data: bytes) -> Iterator[tuple[int, int]]:
     while at + 8 <= len(data):
         chunk_type, length = data[at : at + 4], struct.unpack_from("<I", data, at + 4)[0]
         if chunk_type == b"VP8X":
-            yield (
-                1 + int.from_bytes(data[at + 12 : at + 15], "little"),
-                1 + int.from_bytes(data[at + 15 : at + 18], "little"),
-            )
+            width, width_high, height, height_high = struct.unpack_from("<HBHB", data, at + 12)
+            yield 1 + (width | width_high << 16), 1 + (height | height_high << 16)
         elif chunk_type == b"VP8L":
             bits = struct.unpack_from("<I", data, at + 9)[0]
             yield 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
