@@ -48,6 +48,8 @@ REFUSED = {
     "failures": (),
     "history": (),
     "search": ("invoice",),
+    "queues pause": ("ocr",),
+    "queues resume": ("ocr",),
     "workers pause": ("worker-1",),
     "workers stop": ("worker-1",),
     "workers resume": ("worker-1",),
@@ -59,6 +61,7 @@ MAKING = {
     "worker": ("--until-empty", "--processor", "json:loads"),
     "keys create": ("--operator", "--name", "anna"),
     "policy set": ("--reset-interval", "60"),
+    "queues set": ("ocr", "--weight", "2"),
 }
 """Commands that a queue may begin with."""
 OTHERS = {"serve", "migrate", "move", "import", "restore", "config show"}
