@@ -10,7 +10,9 @@ import pytest
 from inturn.worker.channel import Channel, Message
 from inturn.worker.child import Child, ChildDocument
 
-FACTS: dict[str, Any] = dict.fromkeys(("id", "customer", "name", "media_type", "size", "uri", "attempt", "path", "queue"))
+FACTS: dict[str, Any] = dict.fromkeys(
+    ("id", "customer", "name", "media_type", "size", "uri", "attempt", "path", "queue")
+)
 
 
 class Reported(NamedTuple):
