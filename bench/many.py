@@ -25,8 +25,9 @@ from bench.http import is_up
 from bench.measure import check_limit, spread
 from bench.page import FIRST_ROW, FLAGS
 from bench.services import free_port, kill, start_process, wait_until
-from inturn.model import NewDocument, WorkerReport
+from inturn.model import NewDocument
 from inturn.queue import Queue
+from inturn.worker_report import WorkerReport
 
 CUSTOMERS: Final = 100_000
 STARTS: Final = 5

@@ -24,8 +24,9 @@ from bench.http import is_up, serving
 from bench.measure import check_limit
 from bench.peers.flower_app import app
 from bench.services import folder, free_port, kill, redis, start_process, wait_until
-from inturn.model import NewDocument, WorkerReport
+from inturn.model import NewDocument
 from inturn.queue import Queue
+from inturn.worker_report import WorkerReport
 
 CUSTOMERS = 5_000
 LOADS = 7

@@ -22,8 +22,8 @@ from inturn import NewDocument, Queue
 from inturn.analysis.compare import compare
 from inturn.analysis.history_reader import read_history
 from inturn.analysis.replay import UNCHANGED_PLAN
-from inturn.model import SECOND
 from inturn.stores import migrate, open_store
+from inturn.values import SECOND
 
 MILLION = 1_000_000
 SEEDS = (1, 2, 3, 4, 5, 6)

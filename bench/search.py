@@ -14,7 +14,7 @@ from bench.measure import check_limit, interleaved, median, spread, wall_seconds
 from bench.peers.postgres_server import database, server
 from bench.services import folder
 from inturn import NewDocument, Queue
-from inturn.store import DocumentFilter, TimeRange
+from inturn.store_types import DocumentFilter, TimeRange
 from inturn.stores import migrate
 from inturn.worker.search_index import MAX_SHARE
 

@@ -19,7 +19,7 @@ from inturn.analysis.scenario import Group, ServiceTime, generate_arrivals
 from inturn.clock import ManualClock
 from inturn.model import Claim, Document, DocumentState
 from inturn.policy import Counter
-from inturn.store import AckAndClaim, Outcome
+from inturn.store_types import AckAndClaim, Outcome
 from inturn.stores import open_store
 
 DOCUMENTS = 100_000

@@ -26,7 +26,7 @@ from inturn.analysis.charges import ChargeUnit
 from inturn.analysis.engine import Discipline
 from inturn.analysis.metrics import GroupReport
 from inturn.analysis.scenario import Group, ServiceTime
-from inturn.model import seconds
+from inturn.values import seconds
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "fairness.md"
 TABLE = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

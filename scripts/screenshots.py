@@ -25,10 +25,12 @@ from inturn.http.metrics import WaitSample
 from inturn.http.server import Server, bind
 from inturn.http.settings import ServerSettings
 from inturn.http.state import AppState
-from inturn.model import SECOND, Claim, DocumentState, NewDocument, Progress, WorkerReport
+from inturn.model import Claim, DocumentState, NewDocument
 from inturn.queue import Queue
-from inturn.store import DocumentFilter
+from inturn.store_types import DocumentFilter
 from inturn.stores import open_store
+from inturn.values import SECOND
+from inturn.worker_report import Progress, WorkerReport
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 import support_queue

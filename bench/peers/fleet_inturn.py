@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import inturn
 from bench.peers.claimer import Step
 from inturn import NewDocument, Queue
-from inturn.model import SECOND, Claim
-from inturn.store import ClaimRequest, Outcome, OutcomeKind
+from inturn.model import Claim
+from inturn.store_types import ClaimRequest, Outcome, OutcomeKind
+from inturn.values import SECOND
 
 SOURCE = inturn.__file__
 LEASE = 60 * SECOND

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from inturn.model import ENDED, DocumentState
 from inturn.queue import Queue
-from inturn.store import DocumentFilter
+from inturn.store_types import DocumentFilter
 
 LINE_INTERVAL_SECONDS: Final = 2.0
 THROUGHPUT_WINDOW_SECONDS: Final = 4.0

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from inturn.model import Document, DocumentState
 from inturn.queue import Queue
-from inturn.store import DocumentFilter
+from inturn.store_types import DocumentFilter
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Sequence
 
 from inturn.blobs import open_blobs
-from inturn.model import SECOND
 from inturn.queue import Queue
 from inturn.stores import open_store
+from inturn.values import SECOND
 from inturn.worker.options import WorkerOptions
 from inturn.worker.worker import Worker
 

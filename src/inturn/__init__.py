@@ -29,13 +29,21 @@ if TYPE_CHECKING:
         NewDocument,
         RateLimit,
         Receipt,
-        seconds,
     )
     from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
     from inturn.processor import OpenDocument, Reject, Result, Retry
     from inturn.queue import Queue
-    from inturn.store import Attempt, CustomerFilter, DocumentFilter, DocumentSort, DocumentTime, Operator, TimeRange
+    from inturn.store_types import (
+        Attempt,
+        CustomerFilter,
+        DocumentFilter,
+        DocumentSort,
+        DocumentTime,
+        Operator,
+        TimeRange,
+    )
     from inturn.stores import migrate, open_store
+    from inturn.values import seconds
     from inturn.worker.invoke import runs_in
     from inturn.worker.options import WorkerOptions
     from inturn.worker.worker import Worker
@@ -51,14 +59,13 @@ _MODULES = {
         "IllegalTransitionError InturnError InvalidInputError KeyConflictError NotFoundError StaleFenceError StoreError"
         " StoreNotFoundError VersionConflictError"
     ),
-    "inturn.model": (
-        "Check Claim Customer CustomerSettings Document DocumentState NewDocument RateLimit Receipt seconds"
-    ),
+    "inturn.model": ("Check Claim Customer CustomerSettings Document DocumentState NewDocument RateLimit Receipt"),
     "inturn.policy": "Charge CostPolicy Order Policy PriorityPolicy RetryPolicy TurnPolicy",
     "inturn.processor": "OpenDocument Reject Result Retry",
     "inturn.queue": "Queue",
-    "inturn.store": "Attempt CustomerFilter DocumentFilter DocumentSort DocumentTime Operator TimeRange",
+    "inturn.store_types": "Attempt CustomerFilter DocumentFilter DocumentSort DocumentTime Operator TimeRange",
     "inturn.stores": "migrate open_store",
+    "inturn.values": "seconds",
     "inturn.worker.invoke": "runs_in",
     "inturn.worker.options": "WorkerOptions",
     "inturn.worker.worker": "Worker",

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from inturn.errors import InvalidInputError
-from inturn.model import clean_text, clean_time
+from inturn.values import clean_text, clean_time
 
 API_KEY_PREFIX: Final = "inturn"
 API_KEY_ID_BYTES: Final = 6

@@ -12,11 +12,13 @@ from typing import Final, Protocol, Self
 
 from inturn.clock import Clock
 from inturn.errors import NotFoundError
-from inturn.model import Check, clean_text, clean_time
+from inturn.model import Check
 from inturn.policy.priority import Counter, PriorityPolicy
-from inturn.store import Operator, Store
+from inturn.store import Store
+from inturn.store_types import Operator
 from inturn.stores import REDIS_SCHEMES, open_redis, open_store, require_known_url
 from inturn.validation import clean_count, clean_idempotency_key
+from inturn.values import clean_text, clean_time
 
 
 class CounterBackend(Protocol):

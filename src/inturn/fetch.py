@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urljoin
 
 from inturn.errors import FetchError, FetchRefusedError, InturnError, InvalidInputError
-from inturn.model import SECOND, clean_time
+from inturn.values import SECOND, clean_time
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Sequence[str]]

@@ -2,7 +2,8 @@
 
 from inturn.api_keys import ApiKey, generate_api_key
 from inturn.errors import IllegalTransitionError
-from inturn.store import ApiKeys, Operator
+from inturn.store_api_keys import ApiKeys
+from inturn.store_types import Operator
 
 
 def issue_api_key(keys: ApiKeys, spec: ApiKey, operator: Operator) -> tuple[str, ApiKey]:

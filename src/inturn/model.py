@@ -4,28 +4,28 @@ Times and durations are integer microseconds; times are since 1970 (UTC).
 """
 
 import json
-import math
 import re
-import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
 from inturn.errors import InvalidInputError, VersionConflictError
-
-SECOND: Final = 1_000_000
-MAX_NAME_LENGTH: Final = 255
-MAX_METADATA_LENGTH: Final = 16_384
-MAX_METADATA_DEPTH: Final = 100
-"""Nesting limit. JSON readers recurse, and their callers may already be deep in the stack."""
-MAX_COST: Final = 10_000.0
-MIN_COST: Final = 0.001
-MAX_WEIGHT: Final = 1_000.0
-MIN_WEIGHT: Final = 0.001
-MAX_ATTEMPTS: Final = 100
-MAX_TIME: Final = 2**62
-"""Latest time, about the year 148,000. A time plus a delay still fits into 64 bits."""
+from inturn.values import (
+    MAX_ATTEMPTS,
+    MAX_COST,
+    MAX_METADATA_DEPTH,
+    MAX_METADATA_LENGTH,
+    MAX_NAME_LENGTH,
+    MAX_TIME,
+    MAX_WEIGHT,
+    MIN_COST,
+    MIN_WEIGHT,
+    SECOND,
+    clean_number,
+    clean_text,
+    clean_time,
+)
 
 
 class DocumentState(StrEnum):
@@ -68,53 +68,6 @@ RETRYABLE: Final = frozenset(state for state in ENDED if DocumentState.WAITING i
 DEFAULT_COST: Final = 1.0
 NO_DELAY: Final = 0
 NO_METADATA: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-def seconds(value: float) -> int:
-    """Convert seconds to microseconds."""
-    if not math.isfinite(value):
-        raise InvalidInputError(f"a time in seconds must be a finite number, not {value}")
-    return round(value * SECOND)
-
-
-def clean_text(name: str, text: str, max_length: int = MAX_NAME_LENGTH) -> str:
-    """Validate and normalize text: NFC, 1 to `max_length` characters, no control characters.
-
-    `name` is the name of the value in the error.
-    """
-    if not isinstance(text, str):
-        raise InvalidInputError(f"{name} must be text, not {type(text).__name__}")
-    if not (text.isascii() and text.isprintable()):
-        text = unicodedata.normalize("NFC", text)
-        if any(unicodedata.category(char) in {"Cc", "Cs"} for char in text):
-            raise InvalidInputError(f"{name} may not contain control characters or lone surrogates: {text!r}")
-    if not 0 < len(text) <= max_length:
-        raise InvalidInputError(f"{name} must have 1 to {max_length} characters, not {len(text)}")
-    return text
-
-
-def sanitize_name(text: str) -> str:
-    """Turn any text into a valid document name: replace control characters and keep the last 255 characters."""
-    if text.isascii() and text.isprintable():
-        return text[-MAX_NAME_LENGTH:]
-    clean = "".join("\ufffd" if unicodedata.category(char) in {"Cc", "Cs"} else char for char in text)
-    return unicodedata.normalize("NFC", clean)[-MAX_NAME_LENGTH:]
-
-
-def clean_number(name: str, value: float, lowest: float, highest: float) -> float:
-    """Validate a finite number between two inclusive bounds. `name` is the name of the value in the error."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not lowest <= value <= highest:
-        raise InvalidInputError(f"{name} must be a number from {lowest:g} to {highest:g}, not {value!r}")
-    return value
-
-
-def clean_time(name: str, value: int) -> int:
-    """Validate a time or duration in whole microseconds."""
-    if type(value) is not int or not 0 <= value <= MAX_TIME:
-        raise InvalidInputError(
-            f"{name} must be a whole number of microseconds, 0 or more, not {value!r}; for seconds write seconds(…)",
-        )
-    return value
 
 
 def _metadata_to_json(metadata: Mapping[str, Any]) -> str | None:
@@ -363,81 +316,6 @@ class ResultFile(NamedTuple):
     size: int
     sha256: str
     media_type: str | None = None
-
-
-class Progress(NamedTuple):
-    """Progress that a processor reports for a document."""
-
-    done: float
-    total: float | None = None
-
-
-class WorkerReport(NamedTuple):
-    """The status that a worker reports with every heartbeat."""
-
-    name: str
-    host: str
-    process: int
-    slots: int
-    busy: int
-    processor: str
-    started_at: int
-    stopping: bool = False
-    progress: Mapping[str, Progress] = MappingProxyType({})
-    """By document id, for processors that report progress."""
-    at_work: Mapping[str, int] | None = None
-    """By document id: microseconds that a slot has been processing it. Other claims of the worker are prefetched.
-    None if the worker does not report it."""
-    version: str | None = None
-    """The version of Inturn that the worker runs. None if it does not report it."""
-    queues: tuple[str, ...] = (DEFAULT_QUEUE,)
-    """The queues that it serves."""
-
-    @property
-    def open_slots(self) -> int:
-        """The slots that take documents: none of a worker that stops."""
-        return 0 if self.stopping else self.slots
-
-
-def report_to_json(report: WorkerReport) -> tuple[str, str | None]:
-    """Serialize a report without `version`; what older versions do not know is separate."""
-    fields = {**report._asdict(), "progress": dict(report.progress)}
-    at_work = fields.pop("at_work")
-    del fields["version"]
-    if report.queues == (DEFAULT_QUEUE,):
-        del fields["queues"]
-    return json.dumps(fields), None if at_work is None else json.dumps(dict(at_work))
-
-
-def report_from_json(text: str, at_work: str | None, version: str | None = None) -> WorkerReport:
-    """Parse the output of `report_to_json`."""
-    fields = json.loads(text)
-    fields["progress"] = {id_: Progress(*values) for id_, values in fields["progress"].items()}
-    fields["at_work"] = None if at_work is None else json.loads(at_work)
-    fields["queues"] = tuple(fields.get("queues", (DEFAULT_QUEUE,)))
-    return WorkerReport(**fields, version=version)
-
-
-class WorkerPause(NamedTuple):
-    """The operator who paused a worker, the reason, and the time."""
-
-    operator: str
-    why: str
-    at: int
-
-
-class Worker(NamedTuple):
-    """A worker's last report, when the store received it, and its pause."""
-
-    report: WorkerReport
-    seen_at: int
-    paused: WorkerPause | None = None
-    """None: it takes documents."""
-
-    @property
-    def open_slots(self) -> int:
-        """The slots that take documents: none of a worker that stops or is paused."""
-        return self.report.open_slots if self.paused is None else 0
 
 
 class Claim(NamedTuple):

@@ -13,17 +13,17 @@ from typing import Any, Final, Self
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError
 from inturn.ids import Ids, RandomIds
-from inturn.model import DEFAULT_QUEUE, SECOND, Check, Claim, NewDocument, Receipt, WorkerReport, clean_text, clean_time
+from inturn.model import DEFAULT_QUEUE, Check, Claim, NewDocument, Receipt
 from inturn.policy import RetryPolicy
 from inturn.queue_admin import QueueAdmin
-from inturn.store import (
+from inturn.store import Store
+from inturn.store_types import (
     AckAndClaim,
     AckStatus,
     ClaimRequest,
     LeaseStatus,
     Outcome,
     OutcomeKind,
-    Store,
     Submission,
     SubmitResult,
     Work,
@@ -38,6 +38,8 @@ from inturn.validation import (
     fingerprint,
     result_text,
 )
+from inturn.values import SECOND, clean_text, clean_time
+from inturn.worker_report import WorkerReport
 
 DEFAULT_LEASE: Final = 60 * SECOND
 

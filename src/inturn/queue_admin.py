@@ -8,29 +8,15 @@ from typing import Any, Final
 
 from inturn.errors import IllegalTransitionError, InvalidInputError
 from inturn.ids import clean_id
-from inturn.model import (
-    NO_METADATA,
-    CustomerSettings,
-    QueueSettings,
-    RateLimit,
-    Receipt,
-    clean_queue,
-    clean_text,
-)
+from inturn.model import NO_METADATA, CustomerSettings, QueueSettings, RateLimit, Receipt, clean_queue
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastOutcome
 from inturn.queue_reader import QueueReader
-from inturn.store import (
-    ApiKeys,
-    Discrepancy,
-    DocumentFilter,
-    MaintenanceRecord,
-    Operator,
-    PolicyVersion,
-    PruneResult,
-    SweepResult,
-)
+from inturn.store_answers import Discrepancy, MaintenanceRecord, PruneResult, SweepResult
+from inturn.store_api_keys import ApiKeys
 from inturn.store_history import FoldResult
+from inturn.store_types import DocumentFilter, Operator, PolicyVersion
+from inturn.values import clean_text
 
 CHUNK_SIZE: Final = 1_000
 """Documents that one transaction changes."""

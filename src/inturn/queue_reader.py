@@ -10,33 +10,37 @@ from typing import Any, Final
 
 from inturn.errors import InvalidInputError
 from inturn.ids import clean_id
-from inturn.model import DEFAULT_QUEUE, Customer, Document, QueueStatus, ResultFile, Worker, clean_text
+from inturn.model import DEFAULT_QUEUE, Customer, Document, QueueStatus, ResultFile
 from inturn.policy.forecasts import ForecastLog
 from inturn.policy.history import HistorySpan
-from inturn.store import (
-    ALL_TIME,
+from inturn.store import Store
+from inturn.store_answers import (
     AheadOfClock,
-    Attempt,
     Counts,
-    CustomerFilter,
     CustomerSummary,
-    DocumentFilter,
-    DocumentSort,
-    Event,
     Failure,
     MaintenanceRecord,
-    Operator,
     Page,
-    PolicyVersion,
     SchedulerSnapshot,
     SearchResult,
-    Store,
     Throughput,
-    TimeRange,
     WorkLog,
 )
 from inturn.store_history import HistoryCursor, HistoryRow, HistoryScope
+from inturn.store_types import (
+    ALL_TIME,
+    Attempt,
+    CustomerFilter,
+    DocumentFilter,
+    DocumentSort,
+    Event,
+    Operator,
+    PolicyVersion,
+    TimeRange,
+)
 from inturn.validation import clean_count
+from inturn.values import clean_text
+from inturn.worker_report import Worker
 
 MAX_SEARCH_LENGTH: Final = 255
 """Characters of a search text."""

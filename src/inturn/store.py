@@ -1,7 +1,7 @@
 """Define the store contract: the methods of every store, with numbered guarantees.
 
 Read this file first: it describes the whole queue. Each number marks at least one test in `inturn.testing.contract`.
-The value types are in `inturn.store_types` and can be imported from here. Guarantees of every method:
+The value types are in `inturn.store_types` and `inturn.store_answers`. Guarantees of every method:
 
 - A0. A call is atomic and isolated from all other calls. Once it has returned it survives a crash, except in the
   memory store.
@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from inturn.api_keys import ApiKey
 from inturn.errors import InturnError, StaleFenceError
 from inturn.model import (
     DEFAULT_QUEUE,
@@ -33,153 +32,46 @@ from inturn.model import (
     QueueStatus,
     Receipt,
     ResultFile,
-    Worker,
-    WorkerReport,
 )
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastLog, ForecastOutcome
+from inturn.store_answers import (
+    AheadOfClock,
+    Counts,
+    CustomerSummary,
+    Discrepancy,
+    Failure,
+    MaintenanceRecord,
+    Page,
+    PruneResult,
+    SchedulerSnapshot,
+    SearchResult,
+    SweepResult,
+    Throughput,
+    WorkLog,
+)
+from inturn.store_api_keys import ApiKeys
 from inturn.store_history import History
 from inturn.store_types import (
     ALL_TIME,
-    IDEMPOTENCY_KEY_RETENTION,
-    LEASE_LOST_ERROR,
-    MAX_CANDIDATES,
-    MAX_ERROR_BEGINNING,
-    MAX_FAILURES,
-    MAX_SEQ,
-    MAX_STORED_ATTEMPTS,
-    OUTCOME_EVENTS,
-    SYSTEM_OPERATOR,
-    WORKER_RETENTION,
-    WORKER_TIMEOUT,
     AckAndClaim,
     AckStatus,
-    AheadOfClock,
     Attempt,
     ClaimRequest,
-    ClosedLane,
-    Counts,
     CustomerFilter,
-    CustomerMatch,
-    CustomerSummary,
-    Discrepancy,
     DocumentFilter,
     DocumentSort,
-    DocumentTime,
-    EndedWork,
-    ErrorMatch,
     Event,
-    EventKind,
-    Failure,
-    LaneSnapshot,
     LeaseStatus,
-    MaintenanceRecord,
     Operator,
     Outcome,
     OutcomeKind,
-    Page,
     PolicyVersion,
-    PruneResult,
-    RunningClaim,
-    SchedulerSnapshot,
-    SearchResult,
     Submission,
     SubmitResult,
-    SweepResult,
-    Throughput,
     TimeRange,
-    Work,
-    WorkLog,
-    check_fingerprint,
-    describe_queue,
-    describe_track,
-    held_time,
-    live_slots,
-    matching_errors,
-    work_times,
 )
-
-__all__ = [
-    "ALL_TIME",
-    "IDEMPOTENCY_KEY_RETENTION",
-    "LEASE_LOST_ERROR",
-    "MAX_CANDIDATES",
-    "MAX_ERROR_BEGINNING",
-    "MAX_FAILURES",
-    "MAX_SEQ",
-    "MAX_STORED_ATTEMPTS",
-    "OUTCOME_EVENTS",
-    "SYSTEM_OPERATOR",
-    "WORKER_RETENTION",
-    "WORKER_TIMEOUT",
-    "AckAndClaim",
-    "AckStatus",
-    "AheadOfClock",
-    "ApiKeys",
-    "Attempt",
-    "ClaimRequest",
-    "ClosedLane",
-    "Counts",
-    "CustomerFilter",
-    "CustomerMatch",
-    "CustomerSummary",
-    "Discrepancy",
-    "DocumentFilter",
-    "DocumentSort",
-    "DocumentTime",
-    "EndedWork",
-    "ErrorMatch",
-    "Event",
-    "EventKind",
-    "Failure",
-    "History",
-    "LaneSnapshot",
-    "LeaseStatus",
-    "MaintenanceRecord",
-    "Operator",
-    "Outcome",
-    "OutcomeKind",
-    "Page",
-    "PolicyVersion",
-    "PruneResult",
-    "RunningClaim",
-    "SchedulerSnapshot",
-    "SearchResult",
-    "Store",
-    "Submission",
-    "SubmitResult",
-    "SweepResult",
-    "Throughput",
-    "TimeRange",
-    "Work",
-    "WorkLog",
-    "check_fingerprint",
-    "describe_queue",
-    "describe_track",
-    "held_time",
-    "live_slots",
-    "matching_errors",
-    "work_times",
-]
-
-
-class ApiKeys(Protocol):
-    """Store the API keys of a queue's servers, so that all servers accept the same keys."""
-
-    def add(self, key: ApiKey, operator: Operator, *, now: int | None = None) -> None:
-        """Store a new key. S38. All servers accept it once this returns. The event does not contain the hash."""
-
-    def find(self, id: str) -> ApiKey:
-        """Return a key, live or expired. NotFoundError for an unknown id."""
-
-    def all(self) -> tuple[ApiKey, ...]:
-        """Return all keys, oldest first."""
-
-    def revoke(self, id: str, at: int, operator: Operator, *, now: int | None = None) -> ApiKey:
-        """Expire a key at a time. S39. An expiry never moves later. Writes an event."""
-
-    def record_use(self, last_used: Mapping[str, int]) -> None:
-        """Store the last use of keys. S40. A later time is never overwritten; unknown ids are ignored."""
+from inturn.worker_report import Worker, WorkerReport
 
 
 @runtime_checkable

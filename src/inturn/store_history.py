@@ -7,9 +7,9 @@ each of its documents, and for its customer. Times and durations are integer mic
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
-from inturn.model import SECOND
 from inturn.policy.history import Figures, HistorySpan
 from inturn.store_types import Event, Operator
+from inturn.values import SECOND
 
 HISTORY_INTERVAL: Final = 10 * SECOND
 """The pause between two folds."""

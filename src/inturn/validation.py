@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from inturn.errors import InvalidInputError
-from inturn.model import DEFAULT_QUEUE, SECOND, NewDocument, clean_queue, clean_text, clean_time
+from inturn.model import DEFAULT_QUEUE, NewDocument, clean_queue
 from inturn.processor import json_text
-from inturn.store import Work
+from inturn.store_types import Work
+from inturn.values import SECOND, clean_text, clean_time
 
 MAX_BATCH: Final = 10_000
 MAX_RESULT_BYTES: Final = 256 * 1024

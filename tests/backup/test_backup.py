@@ -28,7 +28,7 @@ from inturn.errors import (
 from inturn.model import NewDocument
 from inturn.policy import Policy
 from inturn.queue import Queue
-from inturn.store import SYSTEM_OPERATOR, DocumentFilter, Operator
+from inturn.store_types import SYSTEM_OPERATOR, DocumentFilter, Operator
 from inturn.stores import migrate, restore_target, snapshot_file, snapshot_source
 from inturn.stores.snapshots import SnapshotSource
 from inturn.stores.sql.scheduler_state import INITIAL_STATE

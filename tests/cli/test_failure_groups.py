@@ -5,7 +5,7 @@ from typing import Any
 
 from inturn import open as open_queue
 from inturn.model import NewDocument
-from inturn.store import DocumentFilter
+from inturn.store_types import DocumentFilter
 
 Inturn = Callable[..., Any]
 

@@ -16,9 +16,9 @@ from inturn.blobs import FolderBlobs, open_blobs
 from inturn.clock import ManualClock
 from inturn.errors import StoreMovedError
 from inturn.insights import Insights
-from inturn.model import WorkerReport
 from inturn.stores import open_transfer_endpoint
 from inturn.stores.transfer import Transfer, TransferEndpoint, undo
+from inturn.worker_report import WorkerReport
 
 Inturn = Callable[..., Any]
 MOVE = ("move", "--from", "inturn.db", "--to", "new.db")

@@ -13,8 +13,9 @@ import pytest
 
 import forked_cli
 from inturn import open as open_queue
-from inturn.model import NewDocument, WorkerReport
-from inturn.store import EventKind
+from inturn.model import NewDocument
+from inturn.store_types import EventKind
+from inturn.worker_report import WorkerReport
 
 Inturn = Callable[..., Any]
 

@@ -10,7 +10,7 @@ import pytest
 
 from inturn import open as open_queue
 from inturn.cli.output import printable
-from inturn.model import seconds
+from inturn.values import seconds
 
 Inturn = Callable[..., Any]
 LANGUAGES = ("en", "de", "es", "pl", "pt")

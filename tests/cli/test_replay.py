@@ -14,9 +14,10 @@ import pytest
 from inturn.cli.progress import progress_reporter
 from inturn.clock import ManualClock
 from inturn.i18n import Texts
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.stores import open_store
+from inturn.values import SECOND
 
 Inturn = Callable[..., Any]
 

@@ -25,9 +25,9 @@ from inturn.clock import ManualClock, SystemClock
 from inturn.errors import BlobError
 from inturn.i18n import LANGUAGES, Texts
 from inturn.insights import Insights, LiveView, Shares
-from inturn.model import Progress, WorkerReport
 from inturn.queue import Queue
 from inturn.stores import open_store
+from inturn.worker_report import Progress, WorkerReport
 
 Inturn = Callable[..., Any]
 ANNA = Operator("anna", "a reason that is much too long for one line of a small terminal, and then some more of it")

@@ -16,10 +16,12 @@ from typer.testing import CliRunner
 from inturn import cli
 from inturn.cli import session
 from inturn.clock import SystemClock, machine_uptime
-from inturn.model import SECOND, NewDocument, RateLimit
+from inturn.model import NewDocument, RateLimit
 from inturn.queue import Queue
-from inturn.store import Discrepancy, MaintenanceRecord, Operator
+from inturn.store_answers import Discrepancy, MaintenanceRecord
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import SECOND
 
 Inturn = Callable[..., Any]
 

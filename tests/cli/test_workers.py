@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from inturn import open as open_queue
-from inturn.model import NewDocument, WorkerReport
+from inturn.model import NewDocument
+from inturn.worker_report import WorkerReport
 
 Inturn = Callable[..., Any]
 

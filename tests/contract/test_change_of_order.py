@@ -8,10 +8,12 @@ import pytest
 
 from inturn import NewDocument, Queue
 from inturn.clock import ManualClock
-from inturn.model import seconds
 from inturn.policy import Order, Policy, TurnPolicy
-from inturn.store import Operator, SchedulerSnapshot, Store
+from inturn.store import Store
+from inturn.store_answers import SchedulerSnapshot
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import seconds
 from services import drop_schema, needs_postgres, new_schema
 
 ANNA = Operator("anna", "a test")

@@ -8,10 +8,11 @@ import pytest
 
 from inturn import NewDocument, Queue
 from inturn.clock import ManualClock
-from inturn.model import seconds
 from inturn.policy import Policy, PriorityPolicy, TurnPolicy
-from inturn.store import Operator, Store
+from inturn.store import Store
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import seconds
 from services import drop_schema, needs_postgres, new_schema
 
 POLICY = Policy(PriorityPolicy(thresholds=(-1_000,)), TurnPolicy(overdue_every=2))

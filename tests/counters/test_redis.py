@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from inturn.counters import Counters, open_counters
 from inturn.errors import InvalidInputError, StoreError, StoreFullError, StoreReadOnlyError
-from inturn.model import SECOND, seconds
 from inturn.policy import Counter, PriorityPolicy
-from inturn.store import IDEMPOTENCY_KEY_RETENTION, Operator
+from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, Operator
 from inturn.stores.redis.counters import COUNTER_RETENTION, MAX_LUA_INTEGER, key_prefix
+from inturn.values import SECOND, seconds
 from services import RedisServer, fresh_redis, needs_redis
 from waiting import wait_until
 

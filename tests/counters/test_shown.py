@@ -5,8 +5,8 @@ from pathlib import Path
 import inturn
 from inturn.clock import ManualClock
 from inturn.insights import Insights
-from inturn.model import seconds
 from inturn.testing import memory_queue
+from inturn.values import seconds
 
 
 def test_who_was_checked_of_late_stands_behind_who_waits() -> None:

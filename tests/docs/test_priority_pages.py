@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from inturn import PriorityPolicy, TurnPolicy
-from inturn.model import SECOND
 from inturn.policy.scheduler import OLDEST_HEAD_INTERVAL
+from inturn.values import SECOND
 
 PAGES = Path(__file__).parents[2] / "docs" / "priority"
 LANGUAGES = ("de", "en", "es", "pl", "pt")

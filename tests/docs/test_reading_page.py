@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from inturn import Policy, PriorityPolicy
-from inturn.model import SECOND
 from inturn.policy.priority import Counter
+from inturn.values import SECOND
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "reading-the-specification.md").read_text(encoding="utf-8")

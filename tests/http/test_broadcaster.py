@@ -13,10 +13,11 @@ from inturn.http import sse
 from inturn.http.errors import TooManyError
 from inturn.http.event_poller import EventPoller
 from inturn.http.sse import Broadcaster, parse_last_event_id
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import SECOND
 from waiting import wait_until
 
 OPERATOR = Operator("somebody with a name", "because")

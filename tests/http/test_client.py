@@ -11,7 +11,8 @@ import pytest
 import inturn
 from inturn.client import Client, RemoteError
 from inturn.errors import IllegalTransitionError, InvalidInputError, KeyConflictError, NotFoundError
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
+from inturn.values import SECOND
 
 from .conftest import ServerProcess
 

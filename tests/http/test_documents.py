@@ -9,9 +9,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from inturn.http.state import PAGE_PRICING_TTL
-from inturn.model import SECOND, DocumentState, ResultFile
+from inturn.model import DocumentState, ResultFile
 from inturn.policy import CostPolicy, Policy
-from inturn.store import DocumentFilter, Operator, Outcome, OutcomeKind
+from inturn.store_types import DocumentFilter, Operator, Outcome, OutcomeKind
+from inturn.values import SECOND
 
 from .conftest import ANNA, Harness
 

@@ -9,7 +9,7 @@ from inturn.http import event_poller
 from inturn.http.event_poller import EventPoller
 from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import Event
+from inturn.store_types import Event
 from inturn.stores import open_store
 
 TIMEOUT_SECONDS = 30

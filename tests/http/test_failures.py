@@ -3,7 +3,7 @@
 from starlette.testclient import TestClient
 
 from inturn.model import NewDocument
-from inturn.store import DocumentFilter, EventKind
+from inturn.store_types import DocumentFilter, EventKind
 
 from .conftest import Harness
 

@@ -4,8 +4,9 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from inturn.model import SECOND, NewDocument
-from inturn.store import Operator
+from inturn.model import NewDocument
+from inturn.store_types import Operator
+from inturn.values import SECOND
 from waiting import wait_until
 
 from .conftest import Harness

@@ -9,7 +9,7 @@ import httpx2
 
 from inturn.api_keys import ApiKeyScope
 from inturn.model import CANCELLABLE, RETRYABLE, NewDocument, ResultFile
-from inturn.store import DocumentFilter, Outcome, OutcomeKind
+from inturn.store_types import DocumentFilter, Outcome, OutcomeKind
 
 from .conftest import Harness
 

@@ -13,8 +13,9 @@ import inturn
 from inturn.api_keys import ApiKeyScope
 from inturn.http.routes import audit
 from inturn.http.settings import Limits
-from inturn.model import SECOND, NewDocument
-from inturn.store import EventKind, Operator
+from inturn.model import NewDocument
+from inturn.store_types import EventKind, Operator
+from inturn.values import SECOND
 
 from .conftest import ANNA, Harness
 

@@ -18,9 +18,10 @@ from inturn.http import simulation_jobs
 from inturn.http.auth import Caller, is_still_authorized
 from inturn.http.sessions import COOKIE_NAME
 from inturn.http.settings import Limits
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.stores import open_store
+from inturn.values import SECOND
 
 from .conftest import ANNA, Harness, ServerProcess
 

@@ -4,7 +4,8 @@ import time
 
 from starlette.testclient import TestClient
 
-from inturn.model import NewDocument, Progress, WorkerReport
+from inturn.model import NewDocument
+from inturn.worker_report import Progress, WorkerReport
 
 from .conftest import ANNA, Harness
 

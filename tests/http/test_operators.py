@@ -8,10 +8,12 @@ from starlette.testclient import TestClient
 
 from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
 from inturn.http.key_cache import CACHE_TTL
-from inturn.model import SECOND, NewDocument, WorkerReport
+from inturn.model import NewDocument
 from inturn.policy import Charge, CostPolicy, Policy, TurnPolicy
 from inturn.policy.forecasts import Forecast, ForecastOutcome
-from inturn.store import EventKind
+from inturn.store_types import EventKind
+from inturn.values import SECOND
+from inturn.worker_report import WorkerReport
 from waiting import wait_until
 
 from .conftest import ANNA, Harness

@@ -18,8 +18,10 @@ from inturn.http.sessions import COOKIE_NAME, RENEW_AFTER_SECONDS, SESSION_LIFET
 from inturn.http.settings import Limits, ServerSettings
 from inturn.http.state import AppState
 from inturn.i18n import LANGUAGES, page_entries
-from inturn.model import SECOND, NewDocument, Progress, WorkerReport
-from inturn.store import EventKind
+from inturn.model import NewDocument
+from inturn.store_types import EventKind
+from inturn.values import SECOND
+from inturn.worker_report import Progress, WorkerReport
 from waiting import wait_until
 
 from .conftest import ANNA, UNLIMITED, Harness

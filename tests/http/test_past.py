@@ -12,8 +12,8 @@ import pytest
 import changed_past
 from inturn.api_keys import ApiKeyScope
 from inturn.http import simulation_jobs
-from inturn.model import SECOND
 from inturn.policy import Policy, PriorityPolicy
+from inturn.values import SECOND
 
 from .conftest import ANNA, Harness, ServerProcess
 

@@ -6,8 +6,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from inturn.api_keys import ApiKeyScope
-from inturn.model import NewDocument, WorkerReport
-from inturn.store import EventKind
+from inturn.model import NewDocument
+from inturn.store_types import EventKind
+from inturn.worker_report import WorkerReport
 
 from .conftest import ANNA, Harness
 

@@ -19,7 +19,8 @@ from inturn.http.limits import WAITING_CACHE_TTL
 from inturn.http.scope import CallerScope
 from inturn.http.server import require_live_api_key
 from inturn.http.settings import Limits, server_settings
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
+from inturn.values import SECOND
 
 from .conftest import ANNA, UNLIMITED, Harness
 

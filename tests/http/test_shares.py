@@ -13,10 +13,11 @@ from inturn.http.app import create_app
 from inturn.http.settings import Limits, ServerSettings
 from inturn.http.state import AppState
 from inturn.http.stats import COMMIT_DELAY
-from inturn.model import Claim, NewDocument, seconds
+from inturn.model import Claim, NewDocument
 from inturn.queue import Queue
-from inturn.store import OutcomeKind, Work
+from inturn.store_types import OutcomeKind, Work
 from inturn.stores import open_store
+from inturn.values import seconds
 
 START = seconds(1_700_000_000)
 UNLIMITED = Limits(per_second=1_000_000, burst=1_000_000)

@@ -15,8 +15,8 @@ from inturn.analysis.scenario import generate_arrivals
 from inturn.api_keys import ApiKeyScope
 from inturn.http import simulation_jobs
 from inturn.http.simulation_jobs import apply_overrides, run_scenario
-from inturn.model import SECOND
 from inturn.policy import Policy, PriorityPolicy
+from inturn.values import SECOND
 from waiting import wait_until
 
 from .conftest import ANNA, Harness, ServerProcess

@@ -7,8 +7,10 @@ from starlette.testclient import TestClient
 
 from inturn.http import notices
 from inturn.insights import notices as read_model
-from inturn.model import SECOND, NewDocument, WorkerReport
-from inturn.store import Operator
+from inturn.model import NewDocument
+from inturn.store_types import Operator
+from inturn.values import SECOND
+from inturn.worker_report import WorkerReport
 
 from .conftest import Harness
 

@@ -2,8 +2,10 @@
 
 from starlette.testclient import TestClient
 
-from inturn.model import SECOND, NewDocument, Progress, WorkerReport
-from inturn.store import EventKind
+from inturn.model import NewDocument
+from inturn.store_types import EventKind
+from inturn.values import SECOND
+from inturn.worker_report import Progress, WorkerReport
 
 from .conftest import Harness
 

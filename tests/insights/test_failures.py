@@ -6,10 +6,11 @@ from inturn.clock import ManualClock
 from inturn.errors import NotFoundError
 from inturn.insights import error_kind, failure_groups, failures_of_group
 from inturn.insights.failures import group_id
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import TimeRange
+from inturn.store_types import TimeRange
 from inturn.stores import open_store
+from inturn.values import SECOND
 
 BEGIN = 1_700_000_000 * SECOND
 

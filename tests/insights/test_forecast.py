@@ -18,12 +18,12 @@ from inturn.insights.forecast import (
     start_times_from_arrivals,
     start_times_from_events,
 )
-from inturn.model import SECOND
 from inturn.policy.forecasts import Forecast
 from inturn.policy.position import Ahead
 from inturn.queue_reader import QueueReader
-from inturn.store import Event, EventKind
+from inturn.store_types import Event, EventKind
 from inturn.stores import open_store
+from inturn.values import SECOND
 
 THRESHOLDS = (-2, -4, -6, -8, -10, -12, -14, -20)
 NO_CUSTOMER = ArrivalRates(0.0, 0.0, 0)

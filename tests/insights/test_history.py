@@ -5,10 +5,11 @@ import pytest
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
 from inturn.insights import HistoryBy, HistoryQuery, HistoryView, read_history
-from inturn.model import NewDocument, seconds
+from inturn.model import NewDocument
 from inturn.policy.history import MAX_OPEN_CUSTOMERS
 from inturn.queue import Queue
 from inturn.stores import open_store
+from inturn.values import seconds
 
 START = seconds(1_700_000_040)  # on the minute
 MINUTE, HOUR = seconds(60), seconds(3_600)

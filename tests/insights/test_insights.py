@@ -10,11 +10,13 @@ from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import LANGUAGES, Texts
 from inturn.insights import Bounds, ClosedBy, Insights, NoPlace, NoStart, SlotUse, Why, observed_window
 from inturn.insights.explain import explain, explain_to_customer
-from inturn.model import SECOND, DocumentState, RateLimit, WorkerReport, seconds
+from inturn.model import DocumentState, RateLimit
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import SchedulerSnapshot
+from inturn.store_answers import SchedulerSnapshot
 from inturn.stores import open_store
 from inturn.testing.contract.harness import ANNA, START, StoreHarness
+from inturn.values import SECOND, seconds
+from inturn.worker_report import WorkerReport
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -8,9 +8,10 @@ import inturn
 from inturn.clock import ManualClock
 from inturn.insights import TimelineEntry, document_timeline
 from inturn.insights.timeline import MAX_PAGES, PAGE_SIZE
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import MAX_STORED_ATTEMPTS, EventKind, Operator
+from inturn.store_types import MAX_STORED_ATTEMPTS, EventKind, Operator
+from inturn.values import SECOND
 from sqlite_file import direct
 
 HOUR = 3_600 * SECOND

@@ -20,11 +20,13 @@ from inturn.insights import (
     queue_notices,
 )
 from inturn.insights.explain import explain, explain_to_customer
-from inturn.model import Claim, DocumentState, WorkerReport, seconds
+from inturn.model import Claim, DocumentState
 from inturn.policy import Policy, TurnPolicy
-from inturn.store import LaneSnapshot
+from inturn.store_answers import LaneSnapshot
 from inturn.stores import open_store
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, START, StoreHarness
+from inturn.values import seconds
+from inturn.worker_report import WorkerReport
 
 OCR = "ocr"
 WORKER = WorkerReport("w1", "host", 1, 1, 0, "p", 0)

@@ -10,7 +10,7 @@ from inturn.insights import CustomerEntry, CustomerIndex, SortBy, customer_index
 from inturn.model import NewDocument
 from inturn.policy import PriorityPolicy
 from inturn.queue import Queue
-from inturn.store import CustomerFilter, Operator
+from inturn.store_types import CustomerFilter, Operator
 from inturn.stores.memory import MemoryStore
 
 ANNA = Operator("anna", "")

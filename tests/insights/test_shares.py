@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from inturn.clock import ManualClock
 from inturn.insights import Insights, ShareMeter, Shares
 from inturn.insights.shares import SHARE_WINDOW, fair_shares
-from inturn.model import Claim, NewDocument, WorkerReport, seconds
+from inturn.model import Claim, NewDocument
 from inturn.queue import Queue
-from inturn.store import Operator, Work
+from inturn.store_types import Operator, Work
 from inturn.stores import open_store
+from inturn.values import seconds
+from inturn.worker_report import WorkerReport
 
 START = seconds(1_700_000_000)
 ANNA = Operator("anna", "")

@@ -21,9 +21,11 @@ import changed_past
 import inturn
 from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
-from inturn.model import SECOND, NewDocument, Progress, WorkerReport
+from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
+from inturn.values import SECOND
+from inturn.worker_report import Progress, WorkerReport
 from page_checks import HOSTILE, HOSTILE_DOCUMENT
 
 FLAGS = (

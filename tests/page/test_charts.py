@@ -10,9 +10,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from http_server import ServerProcess
 from inturn.clock import ManualClock, SystemClock
-from inturn.model import NewDocument, seconds
+from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.stores.sqlite import SqliteStore
+from inturn.values import seconds
 from page_checks import axe_violations
 from waiting import wait_until
 

@@ -13,10 +13,11 @@ from playwright.sync_api import Locator, Page, expect
 import inturn
 from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
-from inturn.model import NewDocument, RateLimit, WorkerReport
+from inturn.model import NewDocument, RateLimit
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.worker_report import WorkerReport
 from page_checks import HOSTILE, axe_violations, problems, wait_until_ready
 
 from .conftest import ConsoleErrors

@@ -13,8 +13,10 @@ from playwright.sync_api import Locator, Page, expect
 import inturn
 from http_server import ANNA, ServerProcess
 from inturn.blobs import open_blobs
-from inturn.model import SECOND, NewDocument, WorkerReport
+from inturn.model import NewDocument
 from inturn.queue import Queue
+from inturn.values import SECOND
+from inturn.worker_report import WorkerReport
 from page_checks import RECORD_CSP_VIOLATIONS, axe_violations, problems
 
 Visit = Callable[..., Page]

@@ -16,9 +16,10 @@ import inturn
 from http_server import ANNA, ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.blobs import open_blobs
-from inturn.model import Claim, NewDocument, Progress, ResultFile, WorkerReport
+from inturn.model import Claim, NewDocument, ResultFile
 from inturn.queue import Queue
-from inturn.store import Outcome, OutcomeKind
+from inturn.store_types import Outcome, OutcomeKind
+from inturn.worker_report import Progress, WorkerReport
 from page_checks import HOSTILE, HOSTILE_DOCUMENT
 
 from .conftest import ConsoleErrors

@@ -11,7 +11,7 @@ import inturn
 from http_server import ServerProcess
 from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import DocumentFilter, EventKind
+from inturn.store_types import DocumentFilter, EventKind
 
 Visit = Callable[..., Page]
 

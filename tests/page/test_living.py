@@ -12,7 +12,7 @@ import inturn
 from http_server import ServerProcess
 from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from page_checks import wait_until_ready
 from tcp_proxy import Proxy
 from waiting import wait_until

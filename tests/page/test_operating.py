@@ -13,7 +13,7 @@ from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.i18n import page_entries
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import open_store
 from page_checks import HOSTILE, languages, problems
 

@@ -10,7 +10,7 @@ import inturn
 from http_server import ServerProcess
 from inturn.i18n import page_entries
 from inturn.model import NewDocument
-from inturn.store import Operator
+from inturn.store_types import Operator
 
 from .test_charts import write_history
 

@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 from http_server import ANNA, ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
-from inturn.model import SECOND
 from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import SECOND
 from page_checks import HOSTILE, axe_violations, languages, problems
 
 from .conftest import ConsoleErrors

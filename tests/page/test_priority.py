@@ -10,9 +10,9 @@ from playwright.sync_api import Page, expect
 
 from http_server import ANNA, ServerProcess, create_api_key
 from inturn.i18n import LANGUAGES, page_entries
-from inturn.model import SECOND
 from inturn.policy import Counter, Policy, PriorityPolicy
 from inturn.stores import open_store
+from inturn.values import SECOND
 
 Visit = Callable[..., Page]
 PLAY = """async ([policies, sequences]) => {

@@ -11,7 +11,7 @@ import inturn
 from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.model import NewDocument
-from inturn.store import Operator
+from inturn.store_types import Operator
 from page_checks import PAGES, RECORD_CSP_VIOLATIONS, problems, wait_until_ready
 
 Visit = Callable[..., Page]

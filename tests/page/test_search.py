@@ -12,7 +12,7 @@ import inturn
 from http_server import ANNA, ServerProcess, create_api_key
 from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import DocumentFilter
+from inturn.store_types import DocumentFilter
 
 Visit = Callable[..., Page]
 FAILED = "the page tree is broken"

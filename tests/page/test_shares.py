@@ -9,7 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 import inturn
 from http_server import ServerProcess
 from inturn.i18n import page_entries
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
+from inturn.values import SECOND
 
 Visit = Callable[..., Page]
 TIMEOUT_MILLISECONDS = 30_000

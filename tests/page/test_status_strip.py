@@ -11,10 +11,11 @@ from playwright.sync_api import Page, expect
 import inturn
 from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
-from inturn.model import DocumentState, NewDocument, WorkerReport
+from inturn.model import DocumentState, NewDocument
 from inturn.queue import Queue
-from inturn.store import DocumentFilter, Operator
+from inturn.store_types import DocumentFilter, Operator
 from inturn.stores import open_store
+from inturn.worker_report import WorkerReport
 from page_checks import HOSTILE, PAGES, axe_violations, problems
 
 Visit = Callable[..., Page]

@@ -12,8 +12,9 @@ from playwright.sync_api import Page, Route, expect
 import inturn
 from http_server import ServerProcess
 from inturn.i18n import page_entries
-from inturn.model import SECOND, NewDocument
-from inturn.store import Operator
+from inturn.model import NewDocument
+from inturn.store_types import Operator
+from inturn.values import SECOND
 
 Visit = Callable[..., Page]
 Serve = Callable[..., ServerProcess]

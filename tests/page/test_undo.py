@@ -12,7 +12,7 @@ import inturn
 from http_server import ServerProcess
 from inturn.model import NewDocument, RateLimit
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from waiting import wait_until
 
 from .conftest import ConsoleErrors

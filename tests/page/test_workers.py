@@ -10,9 +10,11 @@ from playwright.sync_api import Page, expect
 
 import inturn
 from http_server import ServerProcess
-from inturn.model import SECOND, NewDocument, Progress, WorkerReport
+from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import EventKind, Operator
+from inturn.store_types import EventKind, Operator
+from inturn.values import SECOND
+from inturn.worker_report import Progress, WorkerReport
 from page_checks import HOSTILE, problems
 
 Visit = Callable[..., Page]

@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inturn.model import SECOND, RateLimit
+from inturn.model import RateLimit
 from inturn.policy import rates
 from inturn.policy.clock_skew import Term, review_term
+from inturn.values import SECOND
 
 TIMES = st.integers(0, 10**12)
 LENGTHS = st.integers(1, 10**9)

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inturn.errors import InvalidInputError
-from inturn.model import MAX_COST, MIN_COST, SECOND, NewDocument
+from inturn.model import NewDocument
 from inturn.policy import CostPolicy, Policy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
+from inturn.values import MAX_COST, MIN_COST, SECOND
 
 NUMBERS = st.floats(0, 100, allow_nan=False)
 

@@ -4,13 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inturn.clock import ManualClock
-from inturn.model import NewDocument, WorkerReport, seconds
+from inturn.model import NewDocument
 from inturn.policy import Charge, Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.policy.charges import VIRTUAL_TIME_UNIT
 from inturn.policy.groups import UNGROUPED, Groups
-from inturn.policy.scheduler import VIRTUAL_TIME_UNIT, Head, Lane
+from inturn.policy.scheduler import Head, Lane
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import seconds
+from inturn.worker_report import WorkerReport
 
 ANNA = Operator("anna", "test")
 CALLS = st.lists(

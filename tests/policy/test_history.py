@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from inturn.model import SECOND
 from inturn.policy.history import Figures, HistorySpan, bucket_of, sum_figures
+from inturn.values import SECOND
 
 
 def figures_of(waits: list[int]) -> Figures:

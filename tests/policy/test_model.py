@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inturn.errors import InvalidInputError
-from inturn.model import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH, NewDocument
+from inturn.model import NewDocument
+from inturn.values import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(

@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 
 from inturn.clock import ManualClock
 from inturn.insights import open_lanes
-from inturn.model import MAX_TIME, NewDocument
+from inturn.model import NewDocument
 from inturn.policy import Policy
+from inturn.policy.charges import VIRTUAL_TIME_UNIT
 from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
-from inturn.policy.scheduler import VIRTUAL_TIME_UNIT, Head, Lane, Scheduler
+from inturn.policy.scheduler import Head, Lane, Scheduler
 from inturn.policy.turn_policy import Order, TurnPolicy
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import MAX_TIME
 from model_lanes import BY_COST
 
 ANNA = Operator("anna", "test")

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inturn.model import SECOND
 from inturn.policy.retention import (
     MAX_CHECKPOINTS,
     MAX_DRIFT,
@@ -22,6 +21,7 @@ from inturn.policy.retention import (
     last_prunable_seq,
     with_checkpoint,
 )
+from inturn.values import SECOND
 
 DAY = 86_400 * SECOND
 NOW = 1_700_000_000 * SECOND

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inturn import InvalidInputError, Order, TurnPolicy
-from inturn.policy.scheduler import LEVELS, VIRTUAL_TIME_UNIT, Head, cost_charge, increment
+from inturn.policy.charges import VIRTUAL_TIME_UNIT, cost_charge, increment
+from inturn.policy.scheduler import LEVELS, Head
 from model_lanes import NEVER, STRICT, DocumentLane, Lanes
 
 NAMES = st.sampled_from("abcde")

@@ -7,13 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inturn.clock import ManualClock
-from inturn.model import Claim, NewDocument, seconds
+from inturn.model import Claim, NewDocument
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.policy.scheduler import MAX_WORK, MIN_WORK, CustomerWork, Head, Lane, Scheduler, moved_mean
+from inturn.policy.charges import MAX_WORK, MIN_WORK, moved_mean
+from inturn.policy.scheduler import CustomerWork, Head, Lane, Scheduler
 from inturn.policy.slot_share import SlotShares
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import seconds
 
 ANNA = Operator("anna", "test")
 LONGEST = 20

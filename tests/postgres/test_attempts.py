@@ -7,11 +7,12 @@ import psycopg
 
 import inturn
 from inturn.clock import ManualClock
-from inturn.model import SECOND, NewDocument
-from inturn.store import Operator
+from inturn.model import NewDocument
+from inturn.store_types import Operator
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore, schema
 from inturn.stores.postgres.url import parse_url
+from inturn.values import SECOND
 from services import needs_postgres
 
 pytestmark = needs_postgres

@@ -12,7 +12,7 @@ from inturn import Queue
 from inturn.errors import StoreError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
-from inturn.store import ClaimRequest, DocumentFilter, EventKind, Outcome, OutcomeKind, Submission
+from inturn.store_types import ClaimRequest, DocumentFilter, EventKind, Outcome, OutcomeKind, Submission
 from inturn.stores.postgres import PostgresStore
 from inturn.stores.postgres.connection import Database
 from services import needs_postgres

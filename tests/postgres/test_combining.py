@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from claim_turn import MAX_CLAIMERS, MINUTE, START, Claimer, Turn, calls_for, made_id, seqs, submit
 from inturn.clock import ManualClock
-from inturn.model import NewDocument, seconds
+from inturn.model import NewDocument
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import ClaimRequest, DocumentFilter, EventKind, Operator, Outcome, OutcomeKind, Store, Submission
+from inturn.store import Store
+from inturn.store_types import ClaimRequest, DocumentFilter, EventKind, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.memory import MemoryStore
 from inturn.stores.postgres import PostgresStore, claims
+from inturn.values import seconds
 from services import drop_schema, needs_postgres, new_schema
 from state_machine_settings import SOAK
 

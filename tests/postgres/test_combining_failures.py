@@ -9,7 +9,7 @@ import pytest
 from claim_turn import MINUTE, START, Claimer, Turn, calls_for, seqs, submit
 from inturn.clock import ManualClock
 from inturn.errors import StoreBusyError, StoreError
-from inturn.store import ClaimRequest
+from inturn.store_types import ClaimRequest
 from inturn.stores.postgres import PostgresStore
 from inturn.stores.postgres.queries import QUERIES
 from services import needs_postgres

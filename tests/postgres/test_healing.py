@@ -13,7 +13,7 @@ import pytest
 from inturn.errors import StoreBusyError, StoreError, StoreReadOnlyError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
-from inturn.store import ClaimRequest, DocumentFilter, EventKind, Submission
+from inturn.store_types import ClaimRequest, DocumentFilter, EventKind, Submission
 from inturn.stores.postgres import PostgresStore, connection
 from postgres_processes import known_ids
 from services import PostgresServer, needs_own_postgres

@@ -31,13 +31,14 @@ from inturn.errors import (
     StoreMovedError,
     StoreVersionError,
 )
-from inturn.model import NewDocument, WorkerReport
+from inturn.model import NewDocument
 from inturn.stores import migrate, open_transfer_endpoint
 from inturn.stores.postgres import PostgresStore, schema
 from inturn.stores.postgres.transfer import PostgresEndpoint
 from inturn.stores.postgres.url import parse_url
 from inturn.stores.sqlite.transfer import SqliteEndpoint
 from inturn.stores.transfer import Transfer, TransferEndpoint, undo
+from inturn.worker_report import WorkerReport
 from services import drop_schema, needs_postgres, new_schema
 
 pytestmark = needs_postgres

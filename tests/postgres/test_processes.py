@@ -11,7 +11,7 @@ import pytest
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.policy import Charge, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import DocumentFilter, EventKind, Operator, Submission
+from inturn.store_types import DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.postgres import PostgresStore
 from kill_rounds import run_kill_rounds
 from services import needs_postgres

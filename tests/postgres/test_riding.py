@@ -10,7 +10,7 @@ from inturn.errors import InvalidInputError, KeyConflictError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import ClaimRequest, DocumentFilter, Submission
+from inturn.store_types import ClaimRequest, DocumentFilter, Submission
 from inturn.stores.postgres import PostgresStore
 from inturn.testing import memory_queue
 from services import needs_postgres

@@ -13,12 +13,13 @@ import inturn
 from full_queue import transfer
 from inturn.errors import StoreMovedError, StoreReadOnlyError
 from inturn.insights import Insights
-from inturn.model import NewDocument, WorkerReport
+from inturn.model import NewDocument
 from inturn.queue_reader import QueueReader
-from inturn.store import ClaimRequest, CustomerFilter, DocumentFilter, LeaseStatus, Operator
+from inturn.store_types import ClaimRequest, CustomerFilter, DocumentFilter, LeaseStatus, Operator
 from inturn.stores import migrate, open_transfer_endpoint
 from inturn.stores.postgres import PostgresStore
 from inturn.stores.transfer import ClosedKind, ClosedMarker
+from inturn.worker_report import WorkerReport
 from services import needs_postgres, postgres
 
 pytestmark = needs_postgres

@@ -8,11 +8,11 @@ import pytest
 import inturn
 from inturn import NewDocument, Queue
 from inturn.clock import ManualClock
-from inturn.model import seconds
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore, schema
 from inturn.stores.postgres.url import parse_url
+from inturn.values import seconds
 from requeue_walk import RandomWalk, check_nothing_lost, make_unclaimed_changes
 from services import needs_postgres
 

@@ -14,7 +14,7 @@ from inturn.errors import InvalidInputError, StoreError, StoreVersionError
 from inturn.ids import RandomIds
 from inturn.model import Claim, NewDocument
 from inturn.policy import Policy
-from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
+from inturn.store_types import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.postgres import PostgresStore, connection, schema
 from inturn.stores.postgres.queries import QUERIES, encode_params, row_array, to_columns

@@ -13,7 +13,7 @@ from inturn.errors import InvalidInputError
 from inturn.ids import RandomIds
 from inturn.model import NO_METADATA, NewDocument
 from inturn.policy import Counter, Policy, PriorityPolicy
-from inturn.store import ClaimRequest, DocumentFilter, EventKind, Operator, Submission
+from inturn.store_types import ClaimRequest, DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.memory import MemoryStore
 from inturn.stores.postgres import PostgresStore, notifier
 from inturn.stores.postgres.libpq import BoundStatement, bind

@@ -13,8 +13,8 @@ from inturn.analysis import Report, Run, Scenario, build_report, load_scenario, 
 from inturn.analysis.arrival_processes import Burst
 from inturn.analysis.charges import ChargeUnit
 from inturn.analysis.scenario import Group, ServiceTime, parse_scenario
-from inturn.model import SECOND, seconds
 from inturn.policy import Charge, CostPolicy, Policy
+from inturn.values import SECOND, seconds
 
 pytestmark = pytest.mark.usefixtures("untraced")
 

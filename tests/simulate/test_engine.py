@@ -12,7 +12,7 @@ from inturn.analysis.arrival_processes import Burst, Newcomers, Poisson
 from inturn.analysis.charges import ChargeUnit
 from inturn.analysis.engine import Discipline
 from inturn.analysis.scenario import Group, ServiceTime, generate_arrivals
-from inturn.model import seconds
+from inturn.values import seconds
 
 pytestmark = pytest.mark.usefixtures("untraced")
 

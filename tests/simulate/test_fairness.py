@@ -25,10 +25,10 @@ from inturn.analysis.reports import advice_page, comparison_page, fairness_page
 from inturn.analysis.reports.fairness import summary
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import LANGUAGES, Texts
-from inturn.model import SECOND
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
 from inturn.stores import open_store
+from inturn.values import SECOND
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,13 @@ from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay
 from inturn.analysis.scenario import Arrival
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND, CustomerSettings, NewDocument
+from inturn.model import CustomerSettings, NewDocument
 from inturn.policy import Policy, TurnPolicy
 from inturn.queue import Queue
-from inturn.store import Store, Work
+from inturn.store import Store
+from inturn.store_types import Work
 from inturn.stores import open_store
+from inturn.values import SECOND
 from services import drop_schema, new_schema
 
 HEADER = "customer,arrived,service,pages,cost,failures,started,level\n"

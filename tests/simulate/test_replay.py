@@ -20,11 +20,13 @@ from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay
 from inturn.analysis.scenario import Scenario, load_scenario, parse_scenario
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND, NewDocument, WorkerReport
+from inturn.model import NewDocument
 from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import Store
 from inturn.stores import open_store
+from inturn.values import SECOND
+from inturn.worker_report import WorkerReport
 
 CLASSIC = Policy(turns=TurnPolicy(order=Order.CLASSIC))
 SCENARIO = """

@@ -11,7 +11,7 @@ from inturn.analysis.csv_history import MAX_LEVEL, read_csv, write_csv
 from inturn.analysis.engine import LEASE
 from inturn.analysis.history import History, RecordedDocument, build_history
 from inturn.errors import InvalidInputError
-from inturn.model import MAX_ATTEMPTS, MAX_COST, MAX_TIME, MIN_COST, SECOND, clean_text
+from inturn.values import MAX_ATTEMPTS, MAX_COST, MAX_TIME, MIN_COST, SECOND, clean_text
 
 DAY = 86_400 * SECOND
 NAMES = (

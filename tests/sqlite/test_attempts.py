@@ -7,10 +7,11 @@ import pytest
 import inturn
 from inturn.clock import ManualClock
 from inturn.insights import document_timeline
-from inturn.model import SECOND, NewDocument
-from inturn.store import MAX_STORED_ATTEMPTS, Operator
+from inturn.model import NewDocument
+from inturn.store_types import MAX_STORED_ATTEMPTS, Operator
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
+from inturn.values import SECOND
 from sqlite_file import direct
 
 ANNA = Operator("anna", "because the test says so")

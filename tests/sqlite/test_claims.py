@@ -11,13 +11,14 @@ from empty_queue import empty_queue
 from inturn import Claim, DocumentState, NewDocument, Queue
 from inturn.clock import ManualClock
 from inturn.errors import StoreVersionError
-from inturn.model import seconds
 from inturn.policy import Charge, Order, Policy, TurnPolicy
-from inturn.store import ClaimRequest, DocumentFilter, Operator, Store
+from inturn.store import Store
+from inturn.store_types import ClaimRequest, DocumentFilter, Operator
 from inturn.stores import migrate
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore, schema
 from inturn.stores.sqlite.queries import SqliteQueries
+from inturn.values import seconds
 from sqlite_file import direct, writer_of
 
 ANNA = Operator("anna", "a test")

@@ -18,7 +18,7 @@ import pytest
 from inturn.errors import StoreError, StoreFullError
 from inturn.ids import RandomIds
 from inturn.model import Claim, DocumentState, NewDocument
-from inturn.store import ClaimRequest, DocumentFilter, Submission
+from inturn.store_types import ClaimRequest, DocumentFilter, Submission
 from inturn.stores.sqlite import SqliteStore, connection
 from sqlite_file import reader_of
 

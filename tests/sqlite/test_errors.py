@@ -26,7 +26,7 @@ from inturn.ids import RandomIds
 from inturn.insights import Insights
 from inturn.model import NewDocument
 from inturn.queue_reader import QueueReader
-from inturn.store import DocumentFilter, Submission
+from inturn.store_types import DocumentFilter, Submission
 from inturn.stores.sqlite import SqliteStore, connection
 from sqlite_file import direct, reader_of
 
@@ -218,7 +218,7 @@ from inturn.http.metrics import ServerMetrics, render_metrics
 from inturn.ids import RandomIds
 from inturn.insights import Insights
 from inturn.model import NewDocument
-from inturn.store import Submission
+from inturn.store_types import Submission
 from inturn.stores.sqlite import SqliteStore
 
 if os.getuid() == 0:

@@ -8,11 +8,12 @@ import apsw
 import pytest
 
 from inturn.clock import ManualClock
-from inturn.model import NewDocument, seconds
+from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores.sqlite import SqliteStore
 from inturn.validation import fingerprint
+from inturn.values import seconds
 from sqlite_file import writer_of
 
 ANNA = Operator("anna", "test")

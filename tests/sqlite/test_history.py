@@ -9,8 +9,9 @@ import pytest
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.policy.history import HistorySpan, sum_figures
-from inturn.store import Store, Submission
+from inturn.store import Store
 from inturn.store_history import FoldResult, HistoryScope
+from inturn.store_types import Submission
 from inturn.stores.sql import history
 from inturn.stores.sqlite import SqliteStore
 

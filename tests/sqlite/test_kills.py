@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from inturn.model import DocumentState
-from inturn.store import ClaimRequest, DocumentFilter, EventKind, Outcome, OutcomeKind, Store
+from inturn.store import Store
+from inturn.store_types import ClaimRequest, DocumentFilter, EventKind, Outcome, OutcomeKind
 from inturn.stores.sqlite import SqliteStore
 from kill_rounds import run_kill_rounds
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from inturn.clock import ManualClock
-from inturn.model import NewDocument, seconds
+from inturn.model import NewDocument
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
+from inturn.store_types import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sql import claim_window
 from inturn.stores.sqlite import SqliteStore
+from inturn.values import seconds
 
 CUSTOMERS = [f"customer {n}" for n in range(40)]
 ANNA = Operator("anna", "a test")

@@ -16,9 +16,10 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.ids import RandomIds
-from inturn.model import Claim, NewDocument, seconds
-from inturn.store import ClaimRequest, CustomerFilter, DocumentFilter, Operator, Outcome, OutcomeKind, Submission
+from inturn.model import Claim, NewDocument
+from inturn.store_types import ClaimRequest, CustomerFilter, DocumentFilter, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.sqlite import SqliteStore, connection
+from inturn.values import seconds
 from sqlite_file import direct
 
 SOAK = os.environ.get("INTURN_SOAK") == "1"

@@ -13,7 +13,7 @@ from empty_queue import empty_queue
 from inturn.errors import KeyConflictError, StoreError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
-from inturn.store import DocumentFilter, EventKind, Submission
+from inturn.store_types import DocumentFilter, EventKind, Submission
 from inturn.stores.sqlite import SqliteStore
 from inturn.stores.sqlite.connection import Job, write_lock_path
 from inturn.stores.sqlite.write_lock import WriteLock

@@ -10,11 +10,11 @@ import pytest
 import inturn
 from inturn import NewDocument, Queue
 from inturn.clock import ManualClock
-from inturn.model import seconds
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import migrate
 from inturn.stores.sql.lanes import TableLane
 from inturn.stores.sqlite import SqliteStore, schema
+from inturn.values import seconds
 from requeue_walk import RandomWalk, check_nothing_lost, make_unclaimed_changes
 from sqlite_file import direct, writer_of
 

@@ -16,7 +16,7 @@ from empty_queue import empty_queue
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.policy import Policy
-from inturn.store import ClaimRequest, DocumentFilter, Submission
+from inturn.store_types import ClaimRequest, DocumentFilter, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sqlite import SqliteStore, connection, schema

@@ -6,10 +6,11 @@ import pytest
 
 import inturn
 from inturn.clock import ManualClock
-from inturn.model import SECOND, NewDocument
-from inturn.store import Outcome, OutcomeKind, Work
+from inturn.model import NewDocument
+from inturn.store_types import Outcome, OutcomeKind, Work
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
+from inturn.values import SECOND
 from sqlite_file import direct
 
 OLD_CLAIM = "UPDATE document SET state = 'running', attempt = attempt + 1, started_at = ?, fence = fence + 1"

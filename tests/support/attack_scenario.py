@@ -22,7 +22,7 @@ from demo import make_document
 from inturn.blobs import FolderBlobs
 from inturn.model import DocumentState, NewDocument
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores.sqlite import SqliteStore
 
 HERE = Path(__file__).parent

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from inturn.clock import ManualClock
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import SECOND
 
 FLOOD: Final = 120
 SMALL: Final = 24

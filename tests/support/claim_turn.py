@@ -8,12 +8,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from inturn.model import Claim, NewDocument, seconds
-from inturn.store import ClaimRequest, Store, Submission
+from inturn.model import Claim, NewDocument
+from inturn.store import Store
+from inturn.store_types import ClaimRequest, Submission
 from inturn.stores.postgres.claims import Claims
 from inturn.stores.postgres.connection import Database
 from inturn.stores.postgres.url import parse_url
 from inturn.stores.sql.queries import QueueCache
+from inturn.values import seconds
 from waiting import wait_until
 
 Admin = psycopg.Connection[tuple[Any, ...]]

@@ -22,11 +22,13 @@ from inturn.cli import app
 from inturn.clock import ManualClock, SystemClock
 from inturn.errors import StoreBusyError
 from inturn.insights import Insights
-from inturn.model import ENDED, SECOND, NewDocument, ResultFile
+from inturn.model import ENDED, NewDocument, ResultFile
 from inturn.policy import Policy
-from inturn.store import Claim, Operator, Outcome, OutcomeKind, Store, Work
+from inturn.store import Store
+from inturn.store_types import Claim, Operator, Outcome, OutcomeKind, Work
 from inturn.stores import open_store, open_transfer_endpoint
 from inturn.stores.transfer import Transfer
+from inturn.values import SECOND
 
 BEGIN = 1_700_000_000 * SECOND
 MINUTE = 60 * SECOND

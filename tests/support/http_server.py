@@ -17,7 +17,8 @@ import inturn as package
 from empty_queue import empty_queue
 from forked_cli import ForkedProcess
 from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
-from inturn.store import Operator, Store
+from inturn.store import Store
+from inturn.store_types import Operator
 from waiting import wait_until
 
 ANNA = Operator("anna", "because the test says so")

@@ -9,7 +9,8 @@ from typing import Any
 
 from inturn.ids import RandomIds
 from inturn.model import DocumentState, NewDocument
-from inturn.store import DocumentFilter, EventKind, Store, Submission
+from inturn.store import Store
+from inturn.store_types import DocumentFilter, EventKind, Submission
 from waiting import TIMEOUT_SECONDS, wait_until
 
 CLAIMERS = 8

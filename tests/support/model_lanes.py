@@ -3,7 +3,8 @@
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from inturn.policy.scheduler import Head, Lane, Scheduler, cost_charge
+from inturn.policy.charges import cost_charge
+from inturn.policy.scheduler import Head, Lane, Scheduler
 from inturn.policy.turn_policy import Charge, TurnPolicy
 
 BY_COST = TurnPolicy(charge=Charge.COST, max_share=1.0)

@@ -11,7 +11,7 @@ from inturn.errors import StaleFenceError, StoreError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import ClaimRequest, Submission
+from inturn.store_types import ClaimRequest, Submission
 from inturn.stores.postgres import PostgresStore
 from store_processes import (
     MINUTE,

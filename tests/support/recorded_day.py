@@ -10,10 +10,13 @@ from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Any
 
-from inturn.model import SECOND, Claim, NewDocument, WorkerReport, seconds
+from inturn.model import Claim, NewDocument
 from inturn.policy import Policy, PriorityPolicy
 from inturn.queue import Queue
-from inturn.store import Operator, Store
+from inturn.store import Store
+from inturn.store_types import Operator
+from inturn.values import SECOND, seconds
+from inturn.worker_report import WorkerReport
 
 START_TIME = 1_700_000_000 * SECOND
 OPERATOR = Operator("olivia", "a recorded day")

@@ -6,10 +6,12 @@ from typing import TypeVar
 
 from inturn import Queue
 from inturn.clock import ManualClock
-from inturn.model import DocumentState, NewDocument, seconds
+from inturn.model import DocumentState, NewDocument
 from inturn.policy import Policy, PriorityPolicy
-from inturn.store import ClaimRequest, CustomerFilter, DocumentFilter, Operator, Outcome, OutcomeKind, Store, Submission
+from inturn.store import Store
+from inturn.store_types import ClaimRequest, CustomerFilter, DocumentFilter, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.memory import MemoryStore
+from inturn.values import seconds
 
 ANNA = Operator("anna", "a test")
 CUSTOMERS = ("acme", "beta", "gamma")

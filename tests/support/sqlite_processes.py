@@ -9,7 +9,7 @@ import apsw
 from inturn.errors import InturnError, StaleFenceError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
-from inturn.store import ClaimRequest, Submission
+from inturn.store_types import ClaimRequest, Submission
 from inturn.stores.sqlite import SqliteStore, connection, notifier
 from inturn.stores.sqlite.connection import write_lock_path
 from store_processes import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
-from inturn.store import ClaimRequest, Outcome, OutcomeKind, Submission
+from inturn.store_types import ClaimRequest, Outcome, OutcomeKind, Submission
 from inturn.stores import open_store
 
 MINUTE = 60_000_000

@@ -11,9 +11,11 @@ from typing import Final
 
 import inturn
 from inturn.clock import ManualClock
-from inturn.model import SECOND, NewDocument, Progress, WorkerReport
+from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import Claim, Operator
+from inturn.store_types import Claim, Operator
+from inturn.values import SECOND
+from inturn.worker_report import Progress, WorkerReport
 
 HOUR: Final = 3_600 * SECOND
 MINUTE: Final = 60 * SECOND

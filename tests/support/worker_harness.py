@@ -20,7 +20,7 @@ from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import Document, DocumentState, NewDocument
 from inturn.policy import RetryPolicy
 from inturn.queue import Queue
-from inturn.store import DocumentFilter, Event, EventKind, Operator
+from inturn.store_types import DocumentFilter, Event, EventKind, Operator
 from inturn.stores.sqlite import SqliteStore
 from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
 from store_children import Child

@@ -19,7 +19,7 @@ from inturn.blobs import FolderBlobs
 from inturn.model import NewDocument
 from inturn.policy import RetryPolicy
 from inturn.queue import Queue
-from inturn.store import Submission
+from inturn.store_types import Submission
 from inturn.stores.sqlite import SqliteStore
 from inturn.worker.maintenance import Maintenance
 from inturn.worker.worker import Worker, WorkerOptions

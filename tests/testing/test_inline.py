@@ -9,8 +9,8 @@ import pytest
 import inturn
 from inturn import DocumentState, NewDocument, OpenDocument, Reject, Result, Retry, seconds
 from inturn.blobs import FolderBlobs
-from inturn.model import Progress
 from inturn.testing import GivenDocument, ManualClock, memory_queue, run_inline
+from inturn.worker_report import Progress
 
 
 def count_words(document: OpenDocument) -> dict[str, Any]:

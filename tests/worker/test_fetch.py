@@ -14,7 +14,7 @@ from fetch_harness import FetchHarness, Script, answer, plain, ragged, redirect
 from inturn.blobs import open_blobs
 from inturn.errors import BlobTooLargeError, FetchError, FetchRefusedError
 from inturn.fetch import Fetcher, FetchLimits
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 
 def test_a_document_is_fetched(fetch_harness: FetchHarness) -> None:

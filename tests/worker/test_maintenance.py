@@ -12,13 +12,14 @@ import pytest
 import processors
 from inturn.clock import ManualClock, SystemClock, Uptime, machine_uptime
 from inturn.errors import NotFoundError
-from inturn.model import MAX_TIME, DocumentState, NewDocument
+from inturn.model import DocumentState, NewDocument
 from inturn.policy.history import HistorySpan
 from inturn.queue import Queue
-from inturn.store import DocumentFilter, EventKind
 from inturn.store_history import HistoryScope
+from inturn.store_types import DocumentFilter, EventKind
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore
+from inturn.values import MAX_TIME
 from inturn.worker.maintenance import Maintenance, MaintenanceResult
 from worker_harness import SECOND, TEST_OPERATOR, ScriptProcess, WorkerHarness, eventually
 

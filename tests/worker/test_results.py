@@ -10,7 +10,7 @@ import pytest
 from inturn.policy import RetryPolicy
 from inturn.queue import Queue
 from inturn.sandbox.confinement import SandboxLimits
-from inturn.store import EventKind
+from inturn.store_types import EventKind
 from inturn.worker.content import RESULT_FILE, read_result
 from inturn.worker.worker import OutcomeCounts
 from worker_harness import (

@@ -9,9 +9,10 @@ import pytest
 
 import inturn
 from inturn.clock import ManualClock
-from inturn.model import SECOND, NewDocument
+from inturn.model import NewDocument
 from inturn.search_query import SearchQuery
 from inturn.stores.sql.search import ChunkIndex
+from inturn.values import SECOND
 from inturn.worker.maintenance import Maintenance
 from inturn.worker.search_index import SearchIndexer
 from sqlite_file import writer_of

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from inturn.errors import StoreBusyError
-from inturn.model import DocumentState, seconds
+from inturn.model import DocumentState
 from inturn.stores.sqlite import SqliteStore
+from inturn.values import seconds
 from inturn.worker import store_errors
 from inturn.worker.maintenance import Maintenance
 from inturn.worker.store_errors import Backoff, log_store_error

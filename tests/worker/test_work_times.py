@@ -6,7 +6,7 @@ import pytest
 
 from inturn.model import Document
 from inturn.queue import DEFAULT_LEASE
-from inturn.store import OutcomeKind, Work
+from inturn.store_types import OutcomeKind, Work
 from inturn.worker.inflight import InflightJobs
 from worker_harness import SECOND, WorkerHarness, eventually
 

@@ -9,15 +9,16 @@ import processors
 from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InvalidInputError
 from inturn.extract.extract import extract
-from inturn.model import DocumentState, Progress
+from inturn.model import DocumentState
 from inturn.queue import Queue
 from inturn.sandbox.confinement import SandboxLimits
-from inturn.store import EventKind
+from inturn.store_types import EventKind
 from inturn.stores.sqlite import SqliteStore
 from inturn.worker import dispatcher
 from inturn.worker.invoke import load_processor
 from inturn.worker.pool import ProcessorError
 from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
+from inturn.worker_report import Progress
 from worker_harness import (
     DONE,
     PROCESSORS,

@@ -13,7 +13,7 @@ import apsw
 
 import processors
 from inturn.model import DocumentState
-from inturn.store import EventKind
+from inturn.store_types import EventKind
 from waiting import TIMEOUT_SECONDS
 from worker_harness import (
     SECOND,

@@ -15,7 +15,7 @@ import processors
 from inturn.blobs import BlobWriter, FolderBlobs
 from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import DocumentState
-from inturn.store import EventKind
+from inturn.store_types import EventKind
 from inturn.worker import dispatcher
 from inturn.worker.pool import ProcessorError
 from inturn.worker.waiter import Waiter

@@ -19,11 +19,13 @@ from forked_cli import command
 from http_server import ServerProcess
 from inturn.blobs import FolderBlobs
 from inturn.clock import SystemClock, Uptime, machine_uptime
-from inturn.model import SECOND, DocumentState, NewDocument, RateLimit
+from inturn.model import DocumentState, NewDocument, RateLimit
 from inturn.policy.retention import MIN_SETTLED_UPTIME
 from inturn.queue import Queue
-from inturn.store import AheadOfClock, DocumentFilter, Operator
+from inturn.store_answers import AheadOfClock
+from inturn.store_types import DocumentFilter, Operator
 from inturn.stores import open_store
+from inturn.values import SECOND
 from inturn.worker.maintenance import Maintenance
 from services import FAKETIME, drop_schema, needs_faketime, needs_postgres, new_schema
 
@@ -46,7 +48,8 @@ PAIRS = [
 PROCESSOR = "def process(document):\n    return {'text': document.name}\n"
 DYING_WORKER = """
 import os, sys
-from inturn.model import NewDocument, WorkerReport
+from inturn.model import NewDocument
+from inturn.worker_report import WorkerReport
 from inturn.queue import Queue
 from inturn.stores import open_store
 length = 60_000_000

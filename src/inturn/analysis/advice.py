@@ -11,8 +11,8 @@ from inturn.analysis.goals import Goal
 from inturn.analysis.history import History, ProgressCallback
 from inturn.analysis.replay import Plan, replay, without_warmup
 from inturn.analysis.scenario import MAX_WORKERS
-from inturn.model import SECOND
 from inturn.policy import Order, Policy
+from inturn.values import SECOND
 
 MAX_SAMPLE_DOCUMENTS: Final = 20_000
 """Documents replayed per trial; a sweep has about forty trials."""

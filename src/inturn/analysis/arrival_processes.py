@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, ClassVar, Final, Protocol, Self
 
 from inturn.errors import InvalidInputError
-from inturn.model import clean_number
+from inturn.values import clean_number
 
 MAX_VALUE: Final = 1e9
 DAY_SECONDS: Final = 86_400.0

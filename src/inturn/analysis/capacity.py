@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 MIN_QUEUED_WAIT: Final = SECOND // 4
 """Microseconds; a shorter wait is latency, not a lack of workers."""

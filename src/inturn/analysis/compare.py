@@ -11,7 +11,7 @@ from inturn.analysis.engine import SimulationResult
 from inturn.analysis.history import SIZE_GROUPS, History, ProgressCallback
 from inturn.analysis.metrics import GroupReport, MetricsInput, ShareIndices, group_metrics, percentile
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay, waits_of, weight_under, without_warmup
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 MAX_NAMED_CUSTOMERS: Final = 10
 MIN_CHANGE_SECONDS: Final = 0.5

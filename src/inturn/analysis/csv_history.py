@@ -24,8 +24,8 @@ from typing import Any, Final, NamedTuple, TextIO
 from inturn.analysis.history import MAX_HISTORY_DOCUMENTS, History, ProgressCallback, RecordedDocument, build_history
 from inturn.errors import InvalidInputError
 from inturn.files import write_private
-from inturn.model import MAX_ATTEMPTS, MAX_COST, MAX_TIME, MIN_COST, SECOND, clean_number, clean_text, seconds
 from inturn.policy.priority import MAX_THRESHOLDS
+from inturn.values import MAX_ATTEMPTS, MAX_COST, MAX_TIME, MIN_COST, SECOND, clean_number, clean_text, seconds
 
 REQUIRED_COLUMNS: Final = ("customer", "arrived", "service")
 COLUMNS: Final = (*REQUIRED_COLUMNS, "pages", "cost", "failures", "started", "level")

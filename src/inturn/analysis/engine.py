@@ -14,12 +14,14 @@ from typing import Final, NamedTuple, Protocol
 
 from inturn.analysis.scenario import MAX_DOCUMENTS, Arrival, FailedAttempt, Scenario, generate_arrivals
 from inturn.clock import ManualClock
-from inturn.model import SECOND, Claim, NewDocument, Receipt, WorkerReport
+from inturn.model import Claim, NewDocument, Receipt
 from inturn.policy import Order, Policy, PriorityPolicy, RetryPolicy
 from inturn.queue import Queue
-from inturn.store import WORKER_TIMEOUT, AckAndClaim, Operator, Outcome, OutcomeKind, Work
+from inturn.store_types import WORKER_TIMEOUT, AckAndClaim, Operator, Outcome, OutcomeKind, Work
 from inturn.stores import open_store
 from inturn.validation import MAX_BATCH
+from inturn.values import SECOND
+from inturn.worker_report import WorkerReport
 
 LEASE: Final = 86_400 * SECOND
 OPERATOR: Final = Operator("simulator", "the scenario says so")

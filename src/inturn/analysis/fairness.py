@@ -21,7 +21,8 @@ from inturn.analysis.forecast_accuracy import ForecastAccuracy
 from inturn.analysis.history import History
 from inturn.analysis.metrics import MetricsInput, ShareIndices, share_indices
 from inturn.insights.shares import fair_shares
-from inturn.model import SECOND, CustomerSettings
+from inturn.model import CustomerSettings
+from inturn.values import SECOND
 
 DEFAULT_WINDOW: Final = 60 * SECOND
 MIN_WINDOWS: Final = 1_000

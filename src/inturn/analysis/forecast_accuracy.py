@@ -17,11 +17,11 @@ from inturn.analysis.replay import UNCHANGED_PLAN, replay
 from inturn.insights import MIN_FINISHES, THROUGHPUT_WINDOW, Span, expected_start, observed_window, open_lanes
 from inturn.insights.forecast import RecentArrivals, Speed, arrival_rates, expected_wait, start_times_from_arrivals
 from inturn.insights.lanes_ahead import forecast_target
-from inturn.model import SECOND
 from inturn.policy import Order
 from inturn.policy.forecasts import MAX_OUTCOMES, Forecast, ForecastOutcome
 from inturn.policy.position import classic_ahead, fair_ahead
 from inturn.queue_reader import QueueReader
+from inturn.values import SECOND
 
 SAMPLE_SIZE: Final = 300
 MIN_WAIT: Final = SECOND

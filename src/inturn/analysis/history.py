@@ -14,9 +14,10 @@ from inturn.analysis.capacity import SINGLE_SLOT, Capacity, ExecutionLog, Queued
 from inturn.analysis.engine import LEASE, simulated_document
 from inturn.analysis.scenario import Arrival, FailedAttempt
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND, CustomerSettings, NewDocument
+from inturn.model import CustomerSettings, NewDocument
 from inturn.policy import Policy
 from inturn.policy.slot_share import SlotShares
+from inturn.values import SECOND
 
 MAX_HISTORY_DOCUMENTS: Final = 2_000_000
 """Documents that are read at most: about 1.5 GB of memory to play them."""

@@ -14,10 +14,11 @@ from inturn.analysis.history import (
     build_history,
     empty_history_error,
 )
-from inturn.model import DEFAULT_COST, ENDED, SECOND, CustomerSettings, Document, DocumentState, NewDocument
+from inturn.model import DEFAULT_COST, ENDED, CustomerSettings, Document, DocumentState, NewDocument
 from inturn.policy import CostPolicy, Policy
 from inturn.queue_reader import QueueReader
-from inturn.store import Attempt, CustomerFilter, DocumentFilter, EventKind
+from inturn.store_types import Attempt, CustomerFilter, DocumentFilter, EventKind
+from inturn.values import SECOND
 
 PAGE_SIZE: Final = 1_000
 COMPLETED_STATES: Final = frozenset({DocumentState.DONE, DocumentState.FAILED})

@@ -13,7 +13,7 @@ from inturn.analysis.charges import ChargeUnit
 from inturn.analysis.engine import AttemptSpan, Run
 from inturn.analysis.gps import Job, finish_times
 from inturn.analysis.scenario import Arrival
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 SHARE_WINDOW: Final = 300 * SECOND
 """Shares are compared over stretches of five minutes."""

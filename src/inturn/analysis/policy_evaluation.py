@@ -10,7 +10,7 @@ from inturn.analysis.history_reader import read_history
 from inturn.analysis.replay import Plan
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.queue_reader import QueueReader
-from inturn.store import PolicyVersion
+from inturn.store_types import PolicyVersion
 
 MIN_RELATIVE_CHANGE: Final = 0.1
 """A change of the mean wait by a smaller part than this is none."""

@@ -8,10 +8,11 @@ from typing import Any, Final
 from inturn.analysis.engine import OPERATOR, ScheduledChange, SequentialIds, Simulation, SimulationResult, gc_disabled
 from inturn.analysis.history import History, ProgressCallback
 from inturn.clock import ManualClock
-from inturn.model import SECOND, CustomerSettings, clean_settings
+from inturn.model import CustomerSettings, clean_settings
 from inturn.policy import Policy
 from inturn.queue import Queue
 from inturn.stores import open_store
+from inturn.values import SECOND
 
 NO_CHANGES: Final[Mapping[str, Any]] = MappingProxyType({})
 

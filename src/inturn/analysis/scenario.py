@@ -35,18 +35,9 @@ from typing import Any, Final, NamedTuple
 from inturn.analysis.arrival_processes import ARRIVAL_PROCESSES, ArrivalProcess
 from inturn.analysis.charges import ChargeUnit
 from inturn.errors import InvalidInputError
-from inturn.model import (
-    MAX_COST,
-    MAX_WEIGHT,
-    MIN_COST,
-    MIN_WEIGHT,
-    CustomerSettings,
-    clean_number,
-    clean_settings,
-    clean_text,
-    seconds,
-)
+from inturn.model import CustomerSettings, clean_settings
 from inturn.policy import Policy, PriorityPolicy, TurnPolicy
+from inturn.values import MAX_COST, MAX_WEIGHT, MIN_COST, MIN_WEIGHT, clean_number, clean_text, seconds
 
 MAX_WORKERS: Final = 10_000
 MAX_CUSTOMERS: Final = 1_000_000

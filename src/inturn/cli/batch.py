@@ -17,8 +17,9 @@ from inturn.cli.wait import (
 from inturn.errors import NotFoundError
 from inturn.insights import BatchStatus
 from inturn.insights.explain import STATE_TEXT_KEYS
-from inturn.model import ENDED, DocumentState, clean_text
-from inturn.store import DocumentFilter
+from inturn.model import ENDED, DocumentState
+from inturn.store_types import DocumentFilter
+from inturn.values import clean_text
 
 
 def batch(

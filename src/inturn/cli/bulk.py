@@ -12,7 +12,7 @@ from inturn.cli.time_range import ByTime, Since, Until, in_time_range
 from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundError
 from inturn.ids import clean_id
 from inturn.model import CANCELLABLE, RETRYABLE, DocumentState, Receipt
-from inturn.store import DocumentFilter, DocumentTime
+from inturn.store_types import DocumentFilter, DocumentTime
 
 
 class BulkAction(NamedTuple):

@@ -6,7 +6,7 @@ import typer
 
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
-from inturn.model import clean_text, clean_time, seconds
+from inturn.values import clean_text, clean_time, seconds
 
 
 def check(

@@ -13,7 +13,8 @@ from inturn.config import Range
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import Texts
 from inturn.insights.explain import describe_share
-from inturn.model import SECOND, CustomerSettings, RateLimit, settings_to_dict
+from inturn.model import CustomerSettings, RateLimit, settings_to_dict
+from inturn.values import SECOND
 
 RETENTION_DAYS_RANGE: Final = Range(0, 36_500)
 MAX_RUNNING_DIGITS: Final = 9

@@ -21,7 +21,7 @@ from inturn.i18n import Texts
 from inturn.policy import Order, TurnPolicy
 from inturn.policy.costs import MIN_FIT_DOCUMENTS, CostFit
 from inturn.sandbox.privileges import is_root
-from inturn.store import AheadOfClock, Discrepancy, MaintenanceRecord
+from inturn.store_answers import AheadOfClock, Discrepancy, MaintenanceRecord
 from inturn.stores import store_files
 
 PROBE_CONTENT: Final = b"inturn doctor"

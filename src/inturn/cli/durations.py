@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 HOUR: Final = UNIT_SECONDS["h"] * SECOND

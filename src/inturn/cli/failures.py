@@ -9,8 +9,9 @@ from inturn.cli.session import Session
 from inturn.cli.time_range import Since, Until
 from inturn.i18n import Texts
 from inturn.insights import FailureGroup, failure_groups, failures_of_group
-from inturn.model import SECOND
-from inturn.store import Failure, TimeRange
+from inturn.store_answers import Failure
+from inturn.store_types import TimeRange
+from inturn.values import SECOND
 
 DEFAULT_RANGE: Final = 86_400 * SECOND
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from inturn.model import sanitize_name
+from inturn.values import sanitize_name
 
 URI_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 STDIN_ARGUMENT: Final = "-"

@@ -11,8 +11,8 @@ from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
 from inturn.i18n import Texts
 from inturn.insights import DEFAULT_TOP, HistoryBy, HistoryPoint, HistoryQuery, HistorySeries, HistoryView, read_history
-from inturn.model import SECOND
 from inturn.policy.history import Figures
+from inturn.values import SECOND
 
 SHOWN: Final = ("submitted", "started", "done", "failed", "cancelled")
 HEADINGS: Final = (

@@ -5,7 +5,7 @@ from typing import Any
 
 from inturn.insights import AtWork, CustomerShare, LiveView, Overview, Shares, Why
 from inturn.model import Customer, Document, settings_to_dict
-from inturn.store import Attempt, PolicyVersion
+from inturn.store_types import Attempt, PolicyVersion
 
 
 def document_record(document: Document) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from inturn.i18n import Texts
 from inturn.insights import Overview
 from inturn.insights.explain import STATE_TEXT_KEYS
 from inturn.model import DEFAULT_QUEUE, EXPEDITED_LEVEL, Customer, Document, DocumentState
-from inturn.store import CustomerFilter, DocumentFilter, DocumentSort, DocumentTime
+from inturn.store_types import CustomerFilter, DocumentFilter, DocumentSort, DocumentTime
 
 MAX_ERROR_LENGTH_WIDE: Final = 160
 MAX_ERROR_LENGTH_NARROW: Final = 60

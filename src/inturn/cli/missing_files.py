@@ -10,7 +10,7 @@ from inturn.errors import NotFoundError
 from inturn.i18n import Texts
 from inturn.model import ENDED, Document, DocumentState
 from inturn.queue import Queue
-from inturn.store import DocumentFilter
+from inturn.store_types import DocumentFilter
 
 PAGE_SIZE: Final = 1_000
 MAX_SINGLE_LOOKUPS: Final = 200

@@ -14,9 +14,9 @@ from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
-from inturn.model import SECOND
 from inturn.policy import Charge, CostPolicy, Order, Policy
-from inturn.store import PolicyVersion
+from inturn.store_types import PolicyVersion
+from inturn.values import SECOND
 
 DURATION_SETTINGS: Final = ("reset_interval", "overdue_after", "share_idle_after")
 PAGES_AS_COST: Final = CostPolicy(0, 1)

@@ -22,10 +22,10 @@ from inturn.cli.output import printable, stdout_console
 from inturn.errors import InvalidInputError, StoreNotFoundError, StoreReadOnlyError
 from inturn.i18n import Texts, choose
 from inturn.insights import Insights
-from inturn.model import clean_text
 from inturn.queue import Queue
-from inturn.store import Operator
+from inturn.store_types import Operator
 from inturn.stores import open_store
+from inturn.values import clean_text
 
 MAX_WHY_LENGTH: Final = 1_000
 COMMON_PANEL: Final = "Common options"

@@ -19,7 +19,7 @@ from inturn.cli.progress import progress_reporter
 from inturn.cli.replay import ReplayOptions, replay
 from inturn.cli.session import Session
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 COLUMNS: Final[Sequence[tuple[str, Callable[[Report, GroupReport], float | None]]]] = [
     ("documents", lambda _, group: group.documents),

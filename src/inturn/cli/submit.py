@@ -20,7 +20,8 @@ from inturn.cli.wait import wait_for_documents
 from inturn.config import store_file
 from inturn.errors import BlobTooLargeError, InturnError, InvalidInputError
 from inturn.extract.page_count import count_pages
-from inturn.model import DEFAULT_QUEUE, NewDocument, Receipt, clean_queue, clean_text
+from inturn.model import DEFAULT_QUEUE, NewDocument, Receipt, clean_queue
+from inturn.values import clean_text
 
 MAX_FILE_BYTES: Final = 50 << 20
 SUBMIT_BATCH_SIZE: Final = 500

@@ -6,7 +6,7 @@ import typer
 
 from inturn.cli.durations import parse_time
 from inturn.cli.session import Session
-from inturn.store import DocumentFilter, DocumentTime
+from inturn.store_types import DocumentFilter, DocumentTime
 
 Since = Annotated[
     str | None,

@@ -13,7 +13,9 @@ from inturn.cli.output import WIDER_TERMINAL, Column, print_details, print_table
 from inturn.i18n import Texts
 from inturn.insights import AtWork, BusyCustomer, CustomerShare, LiveView, Shares
 from inturn.insights.explain import STATE_TEXT_KEYS, format_percent
-from inturn.model import EXPEDITED_LEVEL, SECOND, Document, DocumentState, LaneStatus, Progress
+from inturn.model import EXPEDITED_LEVEL, Document, DocumentState, LaneStatus
+from inturn.values import SECOND
+from inturn.worker_report import Progress
 
 MIN_LEVEL_ROWS: Final = 9
 HEADER_LINES: Final = 3

@@ -14,7 +14,8 @@ from inturn.clock import SystemClock
 from inturn.errors import NotFoundError
 from inturn.i18n import Texts
 from inturn.insights.explain import STATE_TEXT_KEYS
-from inturn.model import ENDED, SECOND, DocumentState
+from inturn.model import ENDED, DocumentState
+from inturn.values import SECOND
 
 PURGED_ERROR: Final = "it was deleted while it was waited for"
 MAX_FAILURES_SHOWN: Final = 20

@@ -9,7 +9,7 @@ from inturn.cli.json_output import why_record
 from inturn.cli.output import Column, first_line, print_details, print_table
 from inturn.cli.session import Session
 from inturn.insights.explain import explain
-from inturn.store import Attempt
+from inturn.store_types import Attempt
 
 
 def why(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:

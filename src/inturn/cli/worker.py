@@ -16,8 +16,8 @@ from inturn.cli.session import Session, redact_password
 from inturn.config import DEFAULT_PROCESSOR, Settings
 from inturn.errors import InturnError
 from inturn.extract.limits import MEGABYTE, ExtractLimits
-from inturn.model import clean_text, seconds
 from inturn.sandbox.confinement import SandboxLimits
+from inturn.values import clean_text, seconds
 from inturn.worker.options import WorkerOptions, parse_queues
 from inturn.worker.routing import processor_spec
 

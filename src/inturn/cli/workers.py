@@ -10,7 +10,7 @@ from inturn.cli.output import WIDE_TERMINAL, WIDER_TERMINAL, Column, print_table
 from inturn.cli.session import Session
 from inturn.i18n import Texts
 from inturn.insights import AtWork, is_silent
-from inturn.model import Worker
+from inturn.worker_report import Worker
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The worker's name.")]
 

@@ -11,7 +11,7 @@ from inturn.errors import InturnError
 from inturn.http import log
 from inturn.http.errors import TooManyError
 from inturn.queue_reader import QueueReader
-from inturn.store import Event, EventKind
+from inturn.store_types import Event, EventKind
 
 POLL_INTERVAL_SECONDS: Final = 0.5
 """The longest pause between two polls: not every event notifies the store's waiters."""

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from inturn.policy.history import HistorySpan
 from inturn.queue_reader import QueueReader
-from inturn.store import Event
 from inturn.store_history import HistoryRow, HistoryScope
+from inturn.store_types import Event
 
 WINDOW: Final = HistorySpan.HOUR
 REFRESH_INTERVAL: Final = HistorySpan.MINUTE // 12

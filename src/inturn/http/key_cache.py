@@ -7,8 +7,8 @@ from inturn.api_keys import ApiKey, parse_api_key_id, verify_api_key
 from inturn.clock import Clock
 from inturn.errors import NotFoundError
 from inturn.http.errors import UnauthorizedError
-from inturn.model import SECOND
-from inturn.store import ApiKeys
+from inturn.store_api_keys import ApiKeys
+from inturn.values import SECOND
 
 CACHE_TTL: Final = SECOND
 """A revoked key stays valid at other servers for at most this long."""

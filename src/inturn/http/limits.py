@@ -7,8 +7,8 @@ from inturn.clock import Clock
 from inturn.errors import NotFoundError
 from inturn.http.errors import QuotaError, TooManyError
 from inturn.http.settings import Limits
-from inturn.model import SECOND
 from inturn.queue_reader import QueueReader
+from inturn.values import SECOND
 
 MAX_TRACKED: Final = 10_000
 """Entries of each table; the least recently used is dropped first."""

@@ -13,10 +13,12 @@ from prometheus_client.registry import Collector
 
 from inturn.errors import NotFoundError
 from inturn.insights import Insights
-from inturn.model import SECOND, DocumentState, QueueStatus
+from inturn.model import DocumentState, QueueStatus
 from inturn.policy.scheduler import LEVELS
 from inturn.queue_reader import QueueReader
-from inturn.store import WORKER_TIMEOUT, Event, EventKind, WorkLog
+from inturn.store_answers import WorkLog
+from inturn.store_types import WORKER_TIMEOUT, Event, EventKind
+from inturn.values import SECOND
 
 OUTCOMES: Final = {
     EventKind.FINISHED: "done",

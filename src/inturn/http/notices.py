@@ -6,7 +6,7 @@ from typing import Final
 from inturn.clock import Clock
 from inturn.http.stats import QueueHistory
 from inturn.insights import Insights, Notice, queue_notices
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 MAX_AGE: Final = 2 * SECOND
 

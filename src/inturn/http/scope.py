@@ -14,18 +14,11 @@ from inturn.http.auth import AnyCaller, Caller
 from inturn.http.errors import NO_SUCH_ADDRESS
 from inturn.http.state import AppState, get_app_state
 from inturn.insights import Why
-from inturn.model import (
-    DEFAULT_QUEUE,
-    Customer,
-    Document,
-    DocumentState,
-    NewDocument,
-    Progress,
-    Receipt,
-    clean_queue,
-    clean_text,
-)
-from inturn.store import Counts, DocumentFilter, DocumentSort, Operator, Page, SearchResult, Submission
+from inturn.model import DEFAULT_QUEUE, Customer, Document, DocumentState, NewDocument, Receipt, clean_queue
+from inturn.store_answers import Counts, Page, SearchResult
+from inturn.store_types import DocumentFilter, DocumentSort, Operator, Submission
+from inturn.values import clean_text
+from inturn.worker_report import Progress
 
 NO_DOCUMENT: Final = "there is no such document"
 NO_CUSTOMER: Final = "there is no such customer"

@@ -8,8 +8,10 @@ from inturn.http.auth import Caller
 from inturn.i18n import LANGUAGES, SOURCE, Texts
 from inturn.insights import CounterStatus, CustomerShare, Timeline, TimelineEntry, Why
 from inturn.insights.explain import explain, explain_to_customer, held_tenths
-from inturn.model import SECOND, Document, Progress
-from inturn.store import Event, PolicyVersion
+from inturn.model import Document
+from inturn.store_types import Event, PolicyVersion
+from inturn.values import SECOND
+from inturn.worker_report import Progress
 
 
 def serialize_document(document: Document, caller: Caller) -> schemas.Document:

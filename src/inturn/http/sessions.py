@@ -17,7 +17,7 @@ from inturn.api_keys import ApiKey
 from inturn.clock import Clock
 from inturn.http.errors import RefusedError, UnauthorizedError
 from inturn.http.key_cache import ApiKeyCache
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 COOKIE_NAME: Final = "inturn_session"
 CSRF_HEADER: Final = "x-csrf-token"

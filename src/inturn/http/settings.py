@@ -6,7 +6,7 @@ from typing import Final
 
 from inturn.config import Settings
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 MEGABYTE: Final = 1 << 20
 GIGABYTE: Final = 1 << 30

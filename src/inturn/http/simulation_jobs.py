@@ -26,8 +26,8 @@ from inturn.analysis.jobs import run_job
 from inturn.analysis.metrics import build_report, percentile
 from inturn.analysis.scenario import Scenario, load_scenario
 from inturn.errors import InturnError, InvalidInputError
-from inturn.model import SECOND
 from inturn.policy import Policy
+from inturn.values import SECOND
 
 MAX_CONCURRENT_JOBS: Final = 2
 """Each job keeps one CPU core busy."""

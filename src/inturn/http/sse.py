@@ -17,7 +17,7 @@ from anyio import to_thread
 from inturn.errors import InvalidInputError
 from inturn.http.errors import TooManyError
 from inturn.queue_reader import QueueReader
-from inturn.store import Event, EventKind
+from inturn.store_types import Event, EventKind
 
 MAX_BUFFERED_FRAMES: Final = 1_000
 """Frames that a subscriber may lag behind; a slower one gets a reset."""

@@ -22,8 +22,8 @@ from inturn.http.simulation_jobs import SimulationJobs
 from inturn.http.sse import Broadcaster
 from inturn.http.stats import EstimateTracker, QueueHistory, WorkerShares
 from inturn.insights import CustomerIndex, Insights
-from inturn.model import SECOND
 from inturn.queue import Queue
+from inturn.values import SECOND
 from inturn.worker.history import HistoryThread
 
 PAGE_PRICING_TTL: Final = SECOND

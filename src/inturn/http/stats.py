@@ -24,11 +24,13 @@ from inturn.insights import (
     Why,
     live_overview,
 )
-from inturn.model import SECOND, DocumentState
+from inturn.model import DocumentState
 from inturn.policy.forecasts import MAX_OUTCOMES, Forecast, ForecastOutcome
 from inturn.queue_admin import QueueAdmin
 from inturn.queue_reader import QueueReader
-from inturn.store import Event, EventKind, WorkLog
+from inturn.store_answers import WorkLog
+from inturn.store_types import Event, EventKind
+from inturn.values import SECOND
 
 SAMPLE_INTERVAL: Final = 5 * SECOND
 MAX_POINTS: Final = 120

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from inturn.insights.views import AtWork
-from inturn.model import SECOND, Document, Worker
-from inturn.store import WORKER_TIMEOUT, RunningClaim
+from inturn.model import Document
+from inturn.store_answers import RunningClaim
+from inturn.store_types import WORKER_TIMEOUT
+from inturn.values import SECOND
+from inturn.worker_report import Worker
 
 REPORT_DELAY: Final = 2 * SECOND
 """A report may lack claims of this long before it: it is built before it is written."""

@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 
 from inturn.clock import Clock
 from inturn.errors import InturnError, NotFoundError
-from inturn.model import SECOND, Customer
+from inturn.model import Customer
 from inturn.policy import PriorityPolicy
 from inturn.queue_reader import QueueReader
-from inturn.store import CustomerFilter, Event
+from inturn.store_types import CustomerFilter, Event
+from inturn.values import SECOND
 
 MIN_REFRESH_INTERVAL: Final = 60 * SECOND
 REFRESH_DURATION_FACTOR: Final = 20

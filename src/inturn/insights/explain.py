@@ -15,9 +15,10 @@ from inturn.insights import (
     NoStart,
     Why,
 )
-from inturn.model import SECOND, DocumentState
+from inturn.model import DocumentState
 from inturn.policy.forecasts import HeldCounts
 from inturn.policy.position import Ahead
+from inturn.values import SECOND
 
 MIN_HELD: Final = 20
 """Forecasts of the last day from which on their accuracy is shown."""

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from inturn.errors import NotFoundError
 from inturn.queue_reader import QueueReader
-from inturn.store import Failure, TimeRange
+from inturn.store_answers import Failure
+from inturn.store_types import TimeRange
 
 MAX_FAILURES: Final = 10_000
 """Failed documents that are grouped, the newest. More would take longer than a screen may."""

@@ -17,9 +17,10 @@ from inturn.insights.forecast import (
     start_times_from_events,
 )
 from inturn.insights.snapshots import SNAPSHOT_AGE_FACTOR, SNAPSHOT_MAX_AGE, Snapshots
-from inturn.model import SECOND, Document, DocumentState
+from inturn.model import Document, DocumentState
 from inturn.queue_reader import QueueReader
-from inturn.store import DocumentFilter, Event, EventKind, TimeRange
+from inturn.store_types import DocumentFilter, Event, EventKind, TimeRange
+from inturn.values import SECOND
 
 THROUGHPUT_WINDOW: Final = 600 * SECOND
 MEDIUM_WINDOW: Final = 60 * SECOND

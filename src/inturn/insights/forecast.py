@@ -13,10 +13,11 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from inturn.insights.views import Span
-from inturn.model import EXPEDITED_LEVEL, SECOND
+from inturn.model import EXPEDITED_LEVEL
 from inturn.policy.forecasts import Forecast, ForecastOutcome, likely_waits
 from inturn.policy.position import Ahead
-from inturn.store import Event, EventKind
+from inturn.store_types import Event, EventKind
+from inturn.values import SECOND
 
 HISTORY_WINDOW: Final = 600 * SECOND
 """Older events are ignored."""

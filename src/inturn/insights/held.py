@@ -5,7 +5,7 @@ slots holds no customer: it opens a customer's lanes again when one of its docum
 """
 
 from inturn.insights.views import LaneGroup
-from inturn.store import SchedulerSnapshot
+from inturn.store_answers import SchedulerSnapshot
 
 
 def lane_group(levels: range, snapshot: SchedulerSnapshot) -> LaneGroup:

@@ -4,7 +4,7 @@ from inturn.insights.forecast import ForecastTarget
 from inturn.model import Document
 from inturn.policy import Order
 from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
-from inturn.store import SchedulerSnapshot
+from inturn.store_answers import SchedulerSnapshot
 
 
 def lane_index(document: Document, snapshot: SchedulerSnapshot) -> int | None:

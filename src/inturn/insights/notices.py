@@ -9,9 +9,11 @@ from typing import Final, NamedTuple
 from inturn.insights.history import HistoryQuery, read_history
 from inturn.insights.reader import Insights
 from inturn.insights.views import LiveOverview
-from inturn.model import SECOND, DocumentState
+from inturn.model import DocumentState
 from inturn.queue_reader import QueueReader
-from inturn.store import ClosedLane, Event, EventKind, Operator, TimeRange
+from inturn.store_answers import ClosedLane
+from inturn.store_types import Event, EventKind, Operator, TimeRange
+from inturn.values import SECOND
 
 MAX_NAMES: Final = 3
 MAX_CUSTOMERS_READ: Final = 50

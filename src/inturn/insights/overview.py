@@ -8,7 +8,7 @@ from inturn.insights.reader import Insights
 from inturn.insights.views import LiveOverview
 from inturn.model import EXPEDITED_LEVEL
 from inturn.policy import Order
-from inturn.store import ClosedLane, LaneSnapshot, SchedulerSnapshot
+from inturn.store_answers import ClosedLane, LaneSnapshot, SchedulerSnapshot
 
 MAX_SHOWN_CUSTOMERS: Final = 25
 """The customers with the most waiting documents."""

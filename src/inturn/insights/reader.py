@@ -37,7 +37,7 @@ from inturn.insights.views import (
     Span,
     Why,
 )
-from inturn.model import SECOND, Customer, Document, DocumentState, QueueStatus, Worker
+from inturn.model import Customer, Document, DocumentState, QueueStatus
 from inturn.policy import PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
 from inturn.policy.forecasts import DAY, HOUR, Forecast, ForecastLog
@@ -45,14 +45,10 @@ from inturn.policy.position import Ahead
 from inturn.policy.priority import Counter
 from inturn.policy.slot_share import MIN_SHARED_SLOTS, SlotShares
 from inturn.queue_reader import QueueReader
-from inturn.store import (
-    CustomerFilter,
-    DocumentFilter,
-    LaneSnapshot,
-    PolicyVersion,
-    SchedulerSnapshot,
-    live_slots,
-)
+from inturn.store_answers import LaneSnapshot, SchedulerSnapshot
+from inturn.store_types import CustomerFilter, DocumentFilter, PolicyVersion, live_slots
+from inturn.values import SECOND
+from inturn.worker_report import Worker
 
 FORECAST_LOG_MAX_AGE: Final = 10 * SECOND
 SHARES_AGE_FACTOR: Final = 100

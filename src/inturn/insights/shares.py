@@ -18,8 +18,10 @@ from heapq import nlargest
 from typing import Final, NamedTuple
 
 from inturn.insights.at_work import begun_at
-from inturn.model import SECOND, Worker
-from inturn.store import EventKind, LaneSnapshot, RunningClaim, WorkLog
+from inturn.store_answers import LaneSnapshot, RunningClaim, WorkLog
+from inturn.store_types import EventKind
+from inturn.values import SECOND
+from inturn.worker_report import Worker
 
 SHARE_WINDOW: Final = 600 * SECOND
 SLICE_LENGTH: Final = 60 * SECOND

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from inturn.model import SECOND, QueueStatus
+from inturn.model import QueueStatus
 from inturn.queue_reader import QueueReader
-from inturn.store import SchedulerSnapshot
+from inturn.store_answers import SchedulerSnapshot
+from inturn.values import SECOND
 
 SNAPSHOT_MAX_AGE: Final = SECOND
 """Maximum age of a cached snapshot for places and forecasts."""

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from inturn.model import SECOND, Document, DocumentState
+from inturn.model import Document, DocumentState
 from inturn.queue_reader import QueueReader
-from inturn.store import MAX_STORED_ATTEMPTS, Attempt, Event, EventKind, Operator
+from inturn.store_types import MAX_STORED_ATTEMPTS, Attempt, Event, EventKind, Operator
+from inturn.values import SECOND
 
 PAGE_SIZE: Final = 500
 MAX_PAGES: Final = 10

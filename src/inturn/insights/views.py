@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from inturn.model import Customer, Document, DocumentState, Worker
+from inturn.model import Customer, Document, DocumentState
 from inturn.policy.forecasts import Forecast, HeldCounts
 from inturn.policy.position import Ahead
-from inturn.store import Operator, PolicyVersion, Throughput
+from inturn.store_answers import Throughput
+from inturn.store_types import Operator, PolicyVersion
+from inturn.worker_report import Worker
 
 
 class ClosedBy(StrEnum):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from inturn.errors import InvalidInputError
-from inturn.model import DEFAULT_COST, MAX_COST, MIN_COST, SECOND, NewDocument, clean_number
+from inturn.model import DEFAULT_COST, NewDocument
+from inturn.values import MAX_COST, MIN_COST, SECOND, clean_number
 
 MIN_FIT_DOCUMENTS: Final = 20
 """Fewest samples for a fit."""

@@ -11,7 +11,7 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Final
 
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 FIRST_BUCKET_ENDS: Final = SECOND // 10
 """Waits below this are in bucket 0."""

@@ -10,8 +10,9 @@ from typing import Generic
 
 from inturn.model import CustomerSettings
 from inturn.policy import rates
+from inturn.policy.charges import cost_charge
 from inturn.policy.groups import UNGROUPED, GroupName, Groups
-from inturn.policy.scheduler import CustomerWork, Head, LaneT, Scheduler, cost_charge
+from inturn.policy.scheduler import CustomerWork, Head, LaneT, Scheduler
 from inturn.policy.turn_policy import Order
 
 DEFAULT_SETTINGS = CustomerSettings()

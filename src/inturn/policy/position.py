@@ -9,7 +9,8 @@ charged as much as its head; where that is true, the place is exact.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from inturn.policy.scheduler import Lane, increment
+from inturn.policy.charges import increment
+from inturn.policy.scheduler import Lane
 
 
 class OpenLane(NamedTuple):

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 DEFAULT_RESET_INTERVAL: Final = 1500 * SECOND
 DEFAULT_THRESHOLDS: Final = (-2, -4, -6, -8, -10, -12, -14, -20)

@@ -7,7 +7,8 @@ earns no credit. A worker that serves one queue leaves the turns alone.
 
 from collections.abc import Mapping
 
-from inturn.policy.scheduler import VIRTUAL_TIME_UNIT, LaneT, Scheduler, increment
+from inturn.policy.charges import VIRTUAL_TIME_UNIT, increment
+from inturn.policy.scheduler import LaneT, Scheduler
 
 
 def next_queue(schedulers: Mapping[int, Scheduler[LaneT]], weights: Mapping[int, float]) -> int | None:

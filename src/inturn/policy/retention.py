@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 MAX_DRIFT: Final = 86_400 * SECOND
 """Allowed difference between a clock and the expected time."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 MAX_DOUBLINGS: Final = 62
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from inturn.errors import InvalidInputError
-from inturn.model import MAX_TIME, SECOND, clean_number
+from inturn.values import MAX_TIME, SECOND, clean_number
 
 MAX_OVERDUE_EVERY: Final = 1_000
 MIN_MAX_SHARE: Final = 0.5

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from inturn.policy.history import MAX_NAMED_CUSTOMERS, MAX_OPEN_CUSTOMERS, Figures, HistorySpan, bucket_of, sum_figures
-from inturn.store import Event, EventKind
 from inturn.store_history import HISTORY_INTERVAL, HistoryCursor, HistoryScope
+from inturn.store_types import Event, EventKind
 
 QUEUE, LEVEL, CUSTOMER = HistoryScope
 OTHERS: Final = ""

@@ -24,7 +24,7 @@ from inturn.errors import (
     StoreBusyError,
     StoreError,
 )
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 BATCH_ROWS: Final = 1_000
 """Rows in memory at a time; a result has at most 256 KiB."""

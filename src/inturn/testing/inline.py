@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 from inturn.blobs import Blobs
-from inturn.model import DEFAULT_QUEUE, Claim, Document, Progress
+from inturn.model import DEFAULT_QUEUE, Claim, Document
 from inturn.processor import Reject, Retry, json_text
 from inturn.queue import DEFAULT_LEASE, Queue
 from inturn.worker.content import ContentIO
@@ -26,6 +26,7 @@ from inturn.worker.invoke import (
     invoke_async,
     write_files,
 )
+from inturn.worker_report import Progress
 
 WORKER_NAME: Final = "inline"
 

@@ -8,13 +8,15 @@ from functools import cache
 import pytest
 
 from inturn import store
+from inturn.store_api_keys import ApiKeys
+from inturn.store_history import History
 
 
 @cache
 def guarantees() -> dict[str, str]:
     """Read the numbered guarantees from the docstrings of `inturn.store`: number to method and text."""
     texts: dict[str, str] = {}
-    protocols = {"every method": store, **vars(store.Store), **vars(store.ApiKeys), **vars(store.History)}
+    protocols = {"every method": store, **vars(store.Store), **vars(ApiKeys), **vars(History)}
     for name, documented in protocols.items():
         for paragraph in (inspect.getdoc(documented) or "").split("\n\n"):
             _, *numbered = re.split(r"(?:^(?:- )?|(?<=\.)\s+)([AS]\d+)\. ", paragraph, flags=re.MULTILINE)

@@ -11,10 +11,11 @@ from typing import Any, Final, NamedTuple
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.errors import BlobDamagedError, BlobError, BlobTooLargeError, FetchError, FetchRefusedError, InturnError
 from inturn.fetch import Fetcher
-from inturn.model import NewDocument, ResultFile, clean_text
+from inturn.model import NewDocument, ResultFile
 from inturn.processor import Reject, Retry
 from inturn.queue import Queue
 from inturn.validation import fits_row
+from inturn.values import clean_text
 from inturn.worker.scratch import ScratchDir
 
 MAX_INLINE_BYTES: Final = 1 << 20

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from inturn.model import SECOND, Progress
 from inturn.processor import Reject, Retry
 from inturn.validation import MAX_RESULT_BYTES
+from inturn.values import SECOND
 from inturn.worker.channel import JsonText, Message
 from inturn.worker.circuit_breaker import TRIP_CUSTOMERS, TRIP_FAILURES, CircuitBreaker
 from inturn.worker.content import ContentIO, DocumentContent, StoredResult
@@ -27,6 +27,7 @@ from inturn.worker.pool import (
 )
 from inturn.worker.prefetch import CLAIM_LEAD_SECONDS, PredictedEnd, PrefetchEstimator
 from inturn.worker.scratch import exceeds_size
+from inturn.worker_report import Progress
 
 log: Final = logging.getLogger("inturn.worker")
 MAX_CLAIM_BATCH: Final = 1_000

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from inturn.model import SECOND, Claim, WorkerReport
+from inturn.model import Claim
 from inturn.queue import Queue
-from inturn.store import LeaseStatus
+from inturn.store_types import LeaseStatus
+from inturn.values import SECOND
 from inturn.worker.store_errors import log_store_error
+from inturn.worker_report import WorkerReport
 
 log: Final = logging.getLogger("inturn.worker")
 REPORT_INTERVAL_SECONDS: Final = 2.0

@@ -4,8 +4,8 @@ import threading
 import time
 from typing import Final
 
-from inturn.model import SECOND
 from inturn.queue import Queue
+from inturn.values import SECOND
 from inturn.worker.search_index import SearchIndexer
 from inturn.worker.store_errors import log_store_error
 

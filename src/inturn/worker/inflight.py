@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.errors import StoreError
-from inturn.model import DEFAULT_QUEUE, SECOND, Claim, Document, Progress, seconds
+from inturn.model import DEFAULT_QUEUE, Claim, Document
 from inturn.processor import Reject, Retry
 from inturn.queue import Queue
-from inturn.store import AckStatus, Outcome, OutcomeKind, Work
+from inturn.store_types import AckStatus, Outcome, OutcomeKind, Work
+from inturn.values import SECOND, seconds
 from inturn.worker.content import DocumentContent, StoredResult
+from inturn.worker_report import Progress
 
 log: Final = logging.getLogger("inturn.worker")
 MAX_RETRY_DELAY: Final = 30 * 86_400 * SECOND

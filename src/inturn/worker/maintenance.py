@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from inturn.blobs import Blobs
 from inturn.clock import Clock, SystemClock, Uptime, machine_uptime
-from inturn.model import ENDED, MAX_TIME, SECOND
+from inturn.model import ENDED
 from inturn.policy.history import HistorySpan
 from inturn.policy.retention import (
     Checkpoint,
@@ -28,8 +28,10 @@ from inturn.policy.retention import (
     with_checkpoint,
 )
 from inturn.queue import Queue
-from inturn.store import CustomerFilter, DocumentFilter, MaintenanceRecord, SweepResult
+from inturn.store_answers import MaintenanceRecord, SweepResult
 from inturn.store_history import HistoryScope
+from inturn.store_types import CustomerFilter, DocumentFilter
+from inturn.values import MAX_TIME, SECOND
 from inturn.worker.history import BATCH_EVENTS, HistoryThread
 from inturn.worker.store_errors import log_store_error
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from inturn.config import current_processor_name
 from inturn.errors import InvalidInputError
 from inturn.extract.limits import ExtractLimits
-from inturn.model import DEFAULT_QUEUE, SECOND, clean_queue
+from inturn.model import DEFAULT_QUEUE, clean_queue
 from inturn.queue import DEFAULT_LEASE
 from inturn.sandbox.confinement import SandboxLimits
+from inturn.values import SECOND
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,12 @@ from inturn.blobs import Blobs
 from inturn.config import DEFAULT_PROCESSOR, current_processor_name
 from inturn.errors import InvalidInputError, StoreError
 from inturn.fetch import Fetcher
-from inturn.model import DEFAULT_QUEUE, SECOND, Claim, WorkerReport, seconds
+from inturn.model import DEFAULT_QUEUE, Claim
 from inturn.queue import Queue
 from inturn.sandbox import confinement
-from inturn.store import LeaseStatus, Operator
+from inturn.store_types import LeaseStatus, Operator
 from inturn.validation import clean_error
+from inturn.values import SECOND, seconds
 from inturn.worker.content import ContentIO
 from inturn.worker.dispatcher import Callback, Dispatcher, try_call
 from inturn.worker.heartbeat import Heartbeat
@@ -41,6 +42,7 @@ from inturn.worker.routing import processor_spec, require_one_sandbox
 from inturn.worker.scratch import ScratchDir
 from inturn.worker.store_errors import Backoff, log_store_error
 from inturn.worker.waiter import Waiter
+from inturn.worker_report import WorkerReport
 
 __all__ = ["OutcomeCounts", "ProcessorError", "Worker", "WorkerOptions"]
 

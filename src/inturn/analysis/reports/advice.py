@@ -9,7 +9,7 @@ from inturn.analysis.reports.comparison import describe_contradictions
 from inturn.analysis.reports.html_page import Cell, Page, figure, paragraph, render_page, section, table
 from inturn.analysis.reports.scales import format_duration, log_duration_scale
 from inturn.i18n import Texts
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 DURATION_SETTINGS = ("reset_interval", "overdue_after")
 

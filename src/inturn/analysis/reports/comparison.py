@@ -9,7 +9,7 @@ from inturn.analysis.reports.charts import Axes, Chart, Row, Series, bar_chart, 
 from inturn.analysis.reports.html_page import MAX_TABLE_ROWS, Cell, Page, figure, paragraph, render_page, section, table
 from inturn.analysis.reports.scales import format_change, format_duration, format_jain, linear_scale, log_duration_scale
 from inturn.i18n import Texts
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 TIME_AXIS_TICKS: Final = 5
 """Times written along an axis."""

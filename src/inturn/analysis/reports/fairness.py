@@ -10,7 +10,7 @@ from inturn.analysis.reports.html_page import MAX_TABLE_ROWS, Cell, Page, figure
 from inturn.analysis.reports.scales import format_duration, format_jain, linear_scale, log_duration_scale
 from inturn.i18n import Texts
 from inturn.insights.explain import format_percent
-from inturn.model import SECOND
+from inturn.values import SECOND
 
 MAX_CHART_CUSTOMERS: Final = 15
 """Customers in a chart."""

@@ -10,9 +10,9 @@ from inturn.http.errors import ErrorResponses
 from inturn.http.routes.documents import PageLimit, Since, Until
 from inturn.http.scope import ReadScope
 from inturn.http.serializers import serialize_audit_event
-from inturn.model import MAX_NAME_LENGTH
 from inturn.queue_reader import QueueReader
-from inturn.store import ALL_TIME, Event, EventKind, TimeRange
+from inturn.store_types import ALL_TIME, Event, EventKind, TimeRange
+from inturn.values import MAX_NAME_LENGTH
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 READ_PAGE_SIZE: Final = 1_000

@@ -11,7 +11,7 @@ from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import CallerScope, WriteScope
 from inturn.model import CANCELLABLE, RETRYABLE, DocumentState
-from inturn.store import DocumentFilter, DocumentTime, Operator
+from inturn.store_types import DocumentFilter, DocumentTime, Operator
 
 router: Final = APIRouter(prefix="/v1", tags=["documents"])
 

@@ -17,9 +17,11 @@ from inturn.http.serializers import serialize_counter, serialize_share
 from inturn.http.state import AppState
 from inturn.http.stats import Percentiles, WorkerShares
 from inturn.insights import CustomerEntry, SortBy, counter_status, stored_counter
-from inturn.model import Customer, RateLimit, clean_text
+from inturn.model import Customer, RateLimit
 from inturn.policy import PriorityPolicy
-from inturn.store import CustomerFilter, Page
+from inturn.store_answers import Page
+from inturn.store_types import CustomerFilter
+from inturn.values import clean_text
 
 router: Final = APIRouter(prefix="/v1", tags=["customers"])
 MAX_OFFSET: Final = 2**62

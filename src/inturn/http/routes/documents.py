@@ -23,8 +23,9 @@ from inturn.http.state import get_app_state
 from inturn.http.uploads.multipart import CHUNK_BYTES
 from inturn.http.uploads.reader import SubmissionReader
 from inturn.i18n import Texts
-from inturn.model import ENDED, MAX_NAME_LENGTH, MAX_TIME, Document, DocumentState, clean_text
-from inturn.store import DocumentFilter, DocumentSort, DocumentTime
+from inturn.model import ENDED, Document, DocumentState
+from inturn.store_types import DocumentFilter, DocumentSort, DocumentTime
+from inturn.values import MAX_NAME_LENGTH, MAX_TIME, clean_text
 from inturn.worker.content import RESULT_FILE, read_result_text
 
 MAX_WAIT_SECONDS: Final = 60

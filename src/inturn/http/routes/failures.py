@@ -10,8 +10,8 @@ from inturn.http.errors import ErrorResponses
 from inturn.http.routes.documents import Since, Until
 from inturn.http.scope import ReadScope, WriteScope
 from inturn.insights import FailureGroup, failure_groups, failures_of_group_id
-from inturn.model import SECOND
-from inturn.store import TimeRange
+from inturn.store_types import TimeRange
+from inturn.values import SECOND
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 DEFAULT_RANGE: Final = 86_400 * SECOND

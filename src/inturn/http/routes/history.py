@@ -9,8 +9,8 @@ from inturn.http import schemas
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import ReadScope
 from inturn.insights import DEFAULT_TOP, HistoryBy, HistoryPoint, HistoryQuery, HistorySeries, HistoryView, read_history
-from inturn.model import SECOND
 from inturn.policy.history import Figures
+from inturn.values import SECOND
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 DEFAULT_RANGE: Final = 3_600 * SECOND

@@ -14,7 +14,8 @@ from inturn.http.scope import ReadScope, WriteScope
 from inturn.http.serializers import serialize_share
 from inturn.http.stats import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory, WorkerShares
 from inturn.insights import AtWork, BusyCustomer, LaneGroup, LiveOverview, Shares
-from inturn.model import SECOND, DocumentState
+from inturn.model import DocumentState
+from inturn.values import SECOND
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 MAX_TOP_CUSTOMERS: Final = 6

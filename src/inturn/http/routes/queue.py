@@ -10,7 +10,7 @@ from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import CallerScope, ReadScope, WriteScope
 from inturn.model import QueueStatus
-from inturn.store import Operator
+from inturn.store_types import Operator
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 NamedQueue = Annotated[str, Path(description="The queue's name.", examples=["ocr"])]

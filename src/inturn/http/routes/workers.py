@@ -9,7 +9,8 @@ from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import CallerScope, ReadScope, WriteScope
 from inturn.insights import AtWork, is_silent
-from inturn.model import Document, Progress
+from inturn.model import Document
+from inturn.worker_report import Progress
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 MAX_DOCUMENTS_PER_WORKER: Final = 100

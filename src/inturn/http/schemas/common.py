@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from inturn.model import MAX_NAME_LENGTH, MAX_TIME
+from inturn.values import MAX_NAME_LENGTH, MAX_TIME
 
 Id = Annotated[str, Field(examples=["018f3c5e-0000-7000-8000-000000000000"])]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from inturn.http.schemas.common import Counter, Id, InputTime, Name, QueueName, Share, Span, State, StrictModel, Time
-from inturn.model import DEFAULT_QUEUE, MAX_METADATA_LENGTH
+from inturn.model import DEFAULT_QUEUE
+from inturn.values import MAX_METADATA_LENGTH
 
 
 class DocumentSpec(StrictModel):

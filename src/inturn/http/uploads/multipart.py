@@ -16,7 +16,7 @@ from inturn.errors import InvalidInputError
 from inturn.http.errors import TooLargeError, TooSlowError
 from inturn.http.settings import Limits
 from inturn.media_types import SNIFF_BYTES
-from inturn.model import sanitize_name
+from inturn.values import sanitize_name
 
 CHUNK_BYTES: Final = 256 * 1024
 """Bytes that are buffered before they are written."""

@@ -18,7 +18,7 @@ from inturn.http.scope import CallerScope
 from inturn.http.uploads.multipart import Upload
 from inturn.model import NewDocument, Receipt
 from inturn.queue import Queue
-from inturn.store import Submission
+from inturn.store_types import Submission
 
 _DISK_POOL: Final = ThreadPoolExecutor(16, "inturn-disk")
 

@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 
 from inturn.api_keys import ApiKey
 from inturn.errors import NotFoundError
-from inturn.store import ApiKeys, EventKind, Operator
+from inturn.store_api_keys import ApiKeys
+from inturn.store_types import EventKind, Operator
 from inturn.stores.memory.state import State
 
 

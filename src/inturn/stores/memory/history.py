@@ -4,8 +4,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from inturn.policy.history import Figures, HistorySpan
-from inturn.store import ALL_TIME, MAX_SEQ, Event, EventKind, Operator
 from inturn.store_history import FoldResult, History, HistoryCursor, HistoryRow, HistoryScope
+from inturn.store_types import ALL_TIME, MAX_SEQ, Event, EventKind, Operator
 from inturn.stores.history import DocumentFacts, Rows, Sample, StateCounts, make_batch, make_sample, next_events
 from inturn.stores.memory.rows import RUNNING, Row
 from inturn.stores.memory.state import State

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from inturn.model import NO_METADATA
-from inturn.store import Event, EventKind, Operator, TimeRange
+from inturn.store_types import Event, EventKind, Operator, TimeRange
 from inturn.stores.memory.rows import Row
 
 

@@ -10,19 +10,12 @@ from inturn.model import Customer, Document, DocumentState, QueueStatus
 from inturn.policy import TurnPolicy
 from inturn.policy.scheduler import LEVELS
 from inturn.search_query import SearchQuery
-from inturn.store import (
-    MAX_ERROR_BEGINNING,
-    MAX_FAILURES,
-    Attempt,
+from inturn.store_answers import (
     ClosedLane,
     Counts,
-    CustomerFilter,
     CustomerMatch,
     CustomerSummary,
-    DocumentFilter,
-    DocumentSort,
     EndedWork,
-    EventKind,
     Failure,
     LaneSnapshot,
     Page,
@@ -30,9 +23,18 @@ from inturn.store import (
     SchedulerSnapshot,
     SearchResult,
     Throughput,
-    TimeRange,
     WorkLog,
     matching_errors,
+)
+from inturn.store_types import (
+    MAX_ERROR_BEGINNING,
+    MAX_FAILURES,
+    Attempt,
+    CustomerFilter,
+    DocumentFilter,
+    DocumentSort,
+    EventKind,
+    TimeRange,
 )
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import CustomerRow, QueueRow, Row

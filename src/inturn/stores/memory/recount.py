@@ -3,7 +3,8 @@
 from collections import Counter as Tally
 
 from inturn.model import DocumentState
-from inturn.store import Discrepancy, describe_queue, describe_track
+from inturn.store_answers import Discrepancy
+from inturn.store_types import describe_queue, describe_track
 from inturn.stores.memory.state import State
 
 

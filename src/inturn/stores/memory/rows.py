@@ -8,7 +8,7 @@ from inturn.model import EXPEDITED_LEVEL, Document, DocumentState, LaneStatus, N
 from inturn.policy import Counter, scheduler
 from inturn.policy.lanes import CustomerLanes
 from inturn.policy.scheduler import FIRST_QUEUE, Head, track_of
-from inturn.store import Operator, OutcomeKind
+from inturn.store_types import Operator, OutcomeKind
 
 DEFAULT_QUEUE_SETTINGS = QueueSettings()
 # Bound once: in Python 3.11 an Enum member lookup costs ten times a global name, and every claim does many.

@@ -23,7 +23,7 @@ from inturn.policy import Counter, Policy
 from inturn.policy.groups import Groups
 from inturn.policy.scheduler import FIRST_QUEUE, LEVELS, Scheduler, VirtualTime
 from inturn.policy.slot_share import SlotShares
-from inturn.store import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
+from inturn.store_types import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import CustomerRow, MemoryLane, Row
 from inturn.stores.memory.state import IdempotencyRecord, State

@@ -6,27 +6,25 @@ from typing import Final, NamedTuple
 
 from inturn.api_keys import ApiKey
 from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
-from inturn.model import DEFAULT_QUEUE, DocumentState, NewDocument, Receipt, Worker
+from inturn.model import DEFAULT_QUEUE, DocumentState, NewDocument, Receipt
 from inturn.policy import Policy
 from inturn.policy.clock_skew import Term, review_term
 from inturn.policy.forecasts import ForecastLog
 from inturn.policy.scheduler import FIRST_QUEUE, MAX_QUEUES, Scheduler
-from inturn.store import (
+from inturn.store_answers import AheadOfClock, MaintenanceRecord, SweepResult
+from inturn.store_types import (
     IDEMPOTENCY_KEY_RETENTION,
     LEASE_LOST_ERROR,
     MAX_STORED_ATTEMPTS,
     AckStatus,
-    AheadOfClock,
     Attempt,
     ClaimRequest,
     EventKind,
     LeaseStatus,
-    MaintenanceRecord,
     Operator,
     Outcome,
     OutcomeKind,
     PolicyVersion,
-    SweepResult,
     held_time,
     work_times,
 )
@@ -34,6 +32,7 @@ from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_b
 from inturn.stores.memory.journal import Journal
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, QueueRow, Row
+from inturn.worker_report import Worker
 
 EMPTY_SWEEP: Final = SweepResult()
 

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,74 +9,55 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError, NotFoundError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
-    DEFAULT_QUEUE,
     EXPEDITABLE,
     NO_METADATA,
     RETRYABLE,
     Check,
     Claim,
-    Customer,
     CustomerSettings,
-    Document,
     DocumentState,
     QueueSettings,
     QueueStatus,
     Receipt,
-    ResultFile,
-    Worker,
-    WorkerPause,
-    WorkerReport,
     changed_queue_settings,
     changed_settings,
     settings_to_dict,
 )
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastLog, ForecastOutcome
-from inturn.store import (
-    ALL_TIME,
+from inturn.store_answers import (
+    AheadOfClock,
+    Discrepancy,
+    MaintenanceRecord,
+    PruneResult,
+    SweepResult,
+)
+from inturn.store_types import (
     OUTCOME_EVENTS,
     SYSTEM_OPERATOR,
     WORKER_RETENTION,
     AckAndClaim,
     AckStatus,
-    AheadOfClock,
-    Attempt,
     ClaimRequest,
-    Counts,
-    CustomerFilter,
-    CustomerSummary,
-    Discrepancy,
-    DocumentFilter,
-    DocumentSort,
-    Event,
     EventKind,
-    Failure,
     LeaseStatus,
-    MaintenanceRecord,
     Operator,
     Outcome,
-    Page,
     PolicyVersion,
-    PruneResult,
-    SchedulerSnapshot,
-    SearchResult,
-    Store,
     Submission,
-    SweepResult,
-    Throughput,
-    TimeRange,
-    WorkLog,
     check_fingerprint,
     live_slots,
 )
 from inturn.stores.memory import reader, recount, snapshot
 from inturn.stores.memory.api_keys import MemoryApiKeys
 from inturn.stores.memory.history import MemoryHistory
+from inturn.stores.memory.queries import MemoryQueries
 from inturn.stores.memory.rows import DEFAULT_QUEUE_SETTINGS, QueueRow, Row
 from inturn.stores.memory.state import IdempotencyRecord, State
+from inturn.worker_report import Worker, WorkerPause, WorkerReport
 
 
-class MemoryStore(Store):
+class MemoryStore(MemoryQueries):
     """The contract on plain Python objects; tests and the simulator use it."""
 
     def __init__(self, clock: Clock | None = None, policy: Policy | None = None) -> None:
@@ -337,127 +317,6 @@ class MemoryStore(Store):
         with self._lock:
             return tuple(reversed(self._state.policies))
 
-    # -- queries ----------------------------------------------------------------------------------------------------
-
-    def document(self, id: str) -> Document:
-        with self._lock:
-            return self._state.row(id).view()
-
-    def result(self, id: str) -> str | None:
-        with self._lock:
-            return self._state.row(id).result
-
-    def files(self, id: str) -> tuple[ResultFile, ...]:
-        with self._lock:
-            return tuple(sorted(self._state.row(id).files))
-
-    def attempts(self, id: str) -> tuple[Attempt, ...]:
-        with self._lock:
-            return tuple(self._state.attempts.get(self._state.row(id).id, {}).values())
-
-    def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
-        with self._lock:
-            return frozenset(blobs) - {blob for row in self._state.documents.values() for blob in row.blobs()}
-
-    def documents(
-        self,
-        where: DocumentFilter,
-        *,
-        limit: int,
-        after: str | None = None,
-        sort: DocumentSort = DocumentSort.NEWEST,
-    ) -> Page[Document]:
-        with self._lock:
-            return reader.page_of_documents(self._state.documents.values(), where, limit, after, sort)
-
-    def customer(self, name: str) -> Customer:
-        with self._lock:
-            self._require_customer(name)
-            return reader.customer_view(self._state.lanes.customers[name], tuple(self._state.queues))
-
-    def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
-        with self._lock:
-            customers, queues = self._state.lanes.customers.values(), tuple(self._state.queues)
-            return reader.page_of_customers(customers, queues, where, limit, after)
-
-    def customer_summaries(self) -> tuple[CustomerSummary, ...]:
-        with self._lock:
-            rows = sorted(self._state.lanes.customers.values(), key=attrgetter("name"))
-            return tuple(reader.customer_summary(row) for row in rows)
-
-    def counts(self, where: DocumentFilter) -> Counts:
-        with self._lock:
-            return reader.count_documents(self._state.documents.values(), where)
-
-    def failures(self, within: TimeRange, *, limit: int) -> tuple[Failure, ...]:
-        with self._lock:
-            return reader.failures(self._state.documents.values(), within, limit)
-
-    def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
-        with self._lock:
-            return self._state.journal.since(after, limit)
-
-    def last_event(self) -> int:
-        with self._lock:
-            return self._state.journal.last
-
-    def audit(
-        self, *, limit: int, before: int | None = None, customer: str | None = None, within: TimeRange = ALL_TIME
-    ) -> tuple[Event, ...]:
-        with self._lock:
-            return self._state.journal.by_operator(limit, before, customer, within)
-
-    def search(self, text: str, *, limit: int, customer: str | None = None) -> SearchResult:
-        with self._lock:
-            state = self._state
-            return reader.search(list(state.documents.values()), state.lanes.customers.values(), text, limit, customer)
-
-    def index_documents(self, *, limit: int) -> int:
-        del limit  # every search looks at every document
-        return 0
-
-    def clean_index(self, *, limit: int) -> int:  # noqa: ARG002 - there is no index
-        return 0
-
-    def stored_bytes(self, customer: str) -> int:
-        with self._lock:
-            rows = self._state.documents.values()
-            return sum(row.spec.size or 0 for row in rows if row.customer == customer)
-
-    def scheduler_snapshot(self, queue: str = DEFAULT_QUEUE) -> SchedulerSnapshot:
-        with self._lock:
-            known = self._state.queues.get(queue)
-            if known is None:
-                return reader.empty_snapshot(self._state.policy.turns)
-            return reader.scheduler_snapshot(self._state.lanes, known.number)
-
-    def ahead_in_lane(self, id: str) -> int:
-        with self._lock:
-            row = self._state.row(id)
-            if row.state is not DocumentState.WAITING:
-                return 0
-            return self._state.lanes.ahead_in_lane(row)
-
-    def throughput(self, since: int) -> Throughput:
-        with self._lock:
-            return reader.throughput(self._state.documents.values(), since)
-
-    def work_between(self, since: int, until: int) -> WorkLog:
-        with self._lock:
-            state = self._state
-            weights = {name: customer.settings.weight for name, customer in state.lanes.customers.items()}
-            return reader.work_between(list(state.documents.values()), state.attempts, weights, range(since, until))
-
-    def wait(self, timeout: float) -> None:
-        with self._changed:
-            self._waiters += 1
-            self._changed.wait(timeout)
-            self._waiters -= 1
-
-    def next_due(self) -> int | None:
-        with self._lock:
-            return self._state.next_due()
-
     # -- maintenance ------------------------------------------------------------------------------------------------
 
     def sweep(self, *, now: int | None = None) -> SweepResult:
@@ -544,10 +403,6 @@ class MemoryStore(Store):
     def _notify(self) -> None:
         if self._waiters:
             self._changed.notify_all()
-
-    def _require_customer(self, customer: str) -> None:
-        if customer not in self._state.lanes.customers:
-            raise NotFoundError(f"there is no customer {customer!r}")
 
     def _rows(self, ids: Sequence[str], states: frozenset[DocumentState]) -> list[Row]:
         rows = (self._state.documents.get(id_) for id_ in dict.fromkeys(ids))

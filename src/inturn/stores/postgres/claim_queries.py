@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from inturn.store import ClaimRequest, EventKind
+from inturn.store_types import ClaimRequest, EventKind
 from inturn.stores.postgres.libpq import BoundStatement, LibpqQueries, StatementResult, bind
 from inturn.stores.postgres.queries import (
     array_literal,
@@ -13,7 +13,7 @@ from inturn.stores.postgres.queries import (
     row_array,
 )
 from inturn.stores.sql.claim_types import ClaimedRow, ClaimWrite, QueueState
-from inturn.stores.sql.claim_window import MORE_LANES
+from inturn.stores.sql.lane_loader import MORE_LANES
 from inturn.stores.sql.lane_log import LOG_COLUMNS, LaneChange, lane_track
 from inturn.stores.sql.rows import Row
 

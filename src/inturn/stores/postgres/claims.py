@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from inturn.model import Claim
-from inturn.store import ClaimRequest
+from inturn.store_types import ClaimRequest
 from inturn.stores.postgres.claim_queries import PostgresClaimQueries
 from inturn.stores.postgres.connection import Database, SingleWrite
 from inturn.stores.sql.claims import ClaimRun

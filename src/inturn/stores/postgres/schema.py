@@ -8,7 +8,7 @@ from psycopg import connect, errors
 
 from inturn.errors import StoreNotFoundError, StoreVersionError
 from inturn.policy import Policy
-from inturn.store import SYSTEM_OPERATOR
+from inturn.store_types import SYSTEM_OPERATOR
 from inturn.stores.postgres.errors import translate_connect_errors, translate_errors
 from inturn.stores.postgres.queries import QUERIES, Connection, PostgresQueries
 from inturn.stores.postgres.url import PostgresUrl, parse_url

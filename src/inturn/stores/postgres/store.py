@@ -10,16 +10,8 @@ from psycopg import Connection as UsersConnection
 from inturn.clock import Clock
 from inturn.errors import InvalidInputError, StoreReadOnlyError
 from inturn.model import Check, Claim, Receipt
-from inturn.store import (
-    AckAndClaim,
-    AckStatus,
-    ClaimRequest,
-    Outcome,
-    OutcomeKind,
-    Submission,
-    SubmitResult,
-    SweepResult,
-)
+from inturn.store_answers import SweepResult
+from inturn.store_types import AckAndClaim, AckStatus, ClaimRequest, Outcome, OutcomeKind, Submission, SubmitResult
 from inturn.stores.postgres import backup, schema
 from inturn.stores.postgres.claims import Claims
 from inturn.stores.postgres.closed_marker import require_open

@@ -9,7 +9,7 @@ from psycopg import errors
 from inturn.model import DOCUMENT_COLUMNS, NewDocument, Receipt
 from inturn.policy import Counter, Policy
 from inturn.policy.priority import PriorityPolicy
-from inturn.store import Submission
+from inturn.store_types import Submission
 from inturn.stores.postgres.libpq import BoundStatement, LibpqQueries, bind
 from inturn.stores.postgres.queries import SEPARATOR, PostgresQueries, UuidList
 from inturn.stores.sql.queries import QueueCache

@@ -10,7 +10,7 @@ from psycopg.rows import tuple_row
 
 from inturn.errors import InvalidInputError
 from inturn.model import Receipt
-from inturn.store import Submission
+from inturn.store_types import Submission
 from inturn.stores.postgres.queries import QUERIES, PostgresQueries, adapt, encode_params
 from inturn.stores.postgres.submit import PostgresSubmitter
 from inturn.stores.sql.queries import QueueCache

@@ -21,10 +21,11 @@ from inturn.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from inturn.model import SECOND, Check
+from inturn.model import Check
 from inturn.policy.priority import Counter, PriorityPolicy
-from inturn.store import IDEMPOTENCY_KEY_RETENTION, Operator
+from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, Operator
 from inturn.stores.redis.connection import Client, ClusterClient, open_client
+from inturn.values import SECOND
 
 COUNTER_RETENTION: Final = 7 * 86_400 * SECOND
 """Microseconds that a counter is kept beyond its reset, for clocks set back and reset intervals made longer."""

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from inturn.api_keys import ApiKey
 from inturn.errors import NotFoundError
-from inturn.store import ApiKeys, EventKind, Operator
+from inturn.store_api_keys import ApiKeys
+from inturn.store_types import EventKind, Operator
 from inturn.stores.sql.queries import Queries
 from inturn.stores.sql.rows import api_key_from_row
 from inturn.stores.sql.transitions import Transitions

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from inturn.model import Claim
 from inturn.policy.scheduler import track_of
-from inturn.store import WORKER_RETENTION, ClaimRequest, Discrepancy, EventKind, SweepResult
+from inturn.store_answers import Discrepancy, SweepResult
+from inturn.store_types import WORKER_RETENTION, ClaimRequest, EventKind
 from inturn.stores.sql import clock_skew
 from inturn.stores.sql.claim_types import ClaimedRow, ClaimQueries, StartedEvent
 from inturn.stores.sql.claim_window import ClaimWindow

@@ -2,7 +2,7 @@
 
 from inturn.policy import rates
 from inturn.policy.clock_skew import Term, review_term
-from inturn.store import AheadOfClock
+from inturn.store_answers import AheadOfClock
 from inturn.stores.sql.claim_window import ClaimWindow
 from inturn.stores.sql.queries import Queries
 from inturn.stores.sql.rows import parse_settings

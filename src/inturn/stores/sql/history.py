@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from inturn.policy.history import MAX_OPEN_CUSTOMERS, Figures, HistorySpan
-from inturn.store import Event, EventKind, Operator
 from inturn.store_history import FoldResult, History, HistoryCursor, HistoryRow, HistoryScope
+from inturn.store_types import Event, EventKind, Operator
 from inturn.stores.history import (
     FOLDED,
     Batch,

@@ -20,7 +20,8 @@ from inturn.model import (
 )
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastLog, ForecastOutcome
-from inturn.store import IDEMPOTENCY_KEY_RETENTION, EventKind, Operator, PolicyVersion, PruneResult
+from inturn.store_answers import PruneResult
+from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, EventKind, Operator, PolicyVersion
 from inturn.stores.sql.lane_log import lane_track, level_of, queue_of
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.rows import Row, parse_settings

@@ -8,7 +8,7 @@ column in PostgreSQL, which runs it once for all.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from inturn.store import EventKind, Operator, PolicyVersion
+from inturn.store_types import EventKind, Operator, PolicyVersion
 from inturn.stores.sql.rows import Row, policy_from_row
 
 MAX_CACHED_NAMES: Final = 100_000

@@ -5,48 +5,39 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from inturn.errors import NotFoundError
-from inturn.model import (
-    Customer,
-    Document,
-    DocumentState,
-    LaneStatus,
-    QueueSettings,
-    QueueStatus,
-    ResultFile,
-    Worker,
-    WorkerPause,
-    report_from_json,
-)
+from inturn.model import Customer, Document, DocumentState, LaneStatus, QueueSettings, QueueStatus, ResultFile
 from inturn.policy import Order
 from inturn.policy.forecasts import ForecastLog
 from inturn.policy.scheduler import FIRST_QUEUE, LEVELS, Head, track_of
 from inturn.policy.slot_share import SlotShares
-from inturn.store import (
-    ALL_TIME,
-    MAX_ERROR_BEGINNING,
-    MAX_STORED_ATTEMPTS,
-    Attempt,
+from inturn.store_answers import (
     ClosedLane,
     Counts,
-    CustomerFilter,
     CustomerSummary,
-    DocumentFilter,
-    DocumentSort,
     EndedWork,
-    Event,
-    EventKind,
     Failure,
     LaneSnapshot,
     MaintenanceRecord,
-    Operator,
     Page,
-    PolicyVersion,
     RunningClaim,
     SchedulerSnapshot,
     SearchResult,
     Throughput,
-    TimeRange,
     WorkLog,
+)
+from inturn.store_types import (
+    ALL_TIME,
+    MAX_ERROR_BEGINNING,
+    MAX_STORED_ATTEMPTS,
+    Attempt,
+    CustomerFilter,
+    DocumentFilter,
+    DocumentSort,
+    Event,
+    EventKind,
+    Operator,
+    PolicyVersion,
+    TimeRange,
 )
 from inturn.stores.sql.claim_types import LaneQueries
 from inturn.stores.sql.claim_window import ClaimWindow
@@ -67,6 +58,7 @@ from inturn.stores.sql.rows import (
 )
 from inturn.stores.sql.scheduler_state import INITIAL_STATE, scheduler_from_json
 from inturn.stores.sql.search import Search, seqs_submitted_between
+from inturn.worker_report import Worker, WorkerPause, report_from_json
 
 LIST_QUERIES: Final = {
     DocumentSort.NEWEST: ("newest_documents", "newest_documents_of", "newest_grouped_documents_of", NEVER),

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from inturn.model import DocumentState
 from inturn.policy.scheduler import TRACKS
-from inturn.store import Discrepancy, describe_queue, describe_track
+from inturn.store_answers import Discrepancy
+from inturn.store_types import describe_queue, describe_track
 from inturn.stores.sql.claim_window import ClaimWindow
 from inturn.stores.sql.lane_log import LaneChange, LaneLog, lane_track
 from inturn.stores.sql.queries import Queries, QueueCache

@@ -9,7 +9,7 @@ from uuid import UUID
 from inturn.api_keys import ApiKey, ApiKeyScope
 from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_from_dict
 from inturn.policy import Policy
-from inturn.store import Attempt, Event, EventKind, Operator, PolicyVersion
+from inturn.store_types import Attempt, Event, EventKind, Operator, PolicyVersion
 
 Row = tuple[Any, ...]
 STATES: Final = {str(state): state for state in DocumentState}

@@ -11,15 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from inturn.model import NO_METADATA, Document
 from inturn.search_query import DocumentTerms, SearchQuery, batch_term
-from inturn.store import (
-    MAX_CANDIDATES,
-    MAX_ERROR_BEGINNING,
-    MAX_FAILURES,
-    CustomerMatch,
-    ErrorMatch,
-    SearchResult,
-    matching_errors,
-)
+from inturn.store_answers import CustomerMatch, ErrorMatch, SearchResult, matching_errors
+from inturn.store_types import MAX_CANDIDATES, MAX_ERROR_BEGINNING, MAX_FAILURES
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.rows import Row, document_from_row, parse_settings, text_id
 

@@ -23,40 +23,39 @@ from inturn.model import (
     QueueStatus,
     Receipt,
     ResultFile,
-    Worker,
-    WorkerReport,
-    report_to_json,
 )
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastLog, ForecastOutcome
-from inturn.store import (
-    ALL_TIME,
-    MAX_SEQ,
+from inturn.store import Store
+from inturn.store_answers import (
     AheadOfClock,
-    Attempt,
     Counts,
-    CustomerFilter,
     CustomerSummary,
     Discrepancy,
+    Failure,
+    MaintenanceRecord,
+    Page,
+    PruneResult,
+    SchedulerSnapshot,
+    SearchResult,
+    SweepResult,
+    Throughput,
+    WorkLog,
+)
+from inturn.store_types import (
+    ALL_TIME,
+    MAX_SEQ,
+    Attempt,
+    CustomerFilter,
     DocumentFilter,
     DocumentSort,
     Event,
     EventKind,
-    Failure,
     LeaseStatus,
-    MaintenanceRecord,
     Operator,
-    Page,
     PolicyVersion,
-    PruneResult,
-    SchedulerSnapshot,
-    SearchResult,
-    Store,
     Submission,
-    SweepResult,
-    Throughput,
     TimeRange,
-    WorkLog,
 )
 from inturn.stores.sql import claims, clock_skew, operations, search
 from inturn.stores.sql.api_keys import SqlApiKeys
@@ -67,6 +66,7 @@ from inturn.stores.sql.reader import QueueReader
 from inturn.stores.sql.search import ChunkIndex
 from inturn.stores.sql.submit import Submitter
 from inturn.stores.sql.transitions import MAX_DUE_PER_TRANSACTION, Transitions
+from inturn.worker_report import Worker, WorkerReport, report_to_json
 
 Answer = TypeVar("Answer")
 MAX_SECONDS_BY_SEARCH: Final = 0.1

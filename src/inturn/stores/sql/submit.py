@@ -10,7 +10,7 @@ from inturn.model import DEFAULT_QUEUE, DOCUMENT_COLUMNS, Check, NewDocument, Re
 from inturn.policy import Counter
 from inturn.policy.priority import BatchCheckResult
 from inturn.policy.scheduler import FIRST_QUEUE, MAX_QUEUES
-from inturn.store import IDEMPOTENCY_KEY_RETENTION, Submission, check_fingerprint
+from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, Submission, check_fingerprint
 from inturn.stores.sql.queries import Queries, QueueCache, scalar
 from inturn.stores.sql.rows import Row, normalize_id
 

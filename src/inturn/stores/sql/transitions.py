@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from inturn.model import DocumentState, Receipt
 from inturn.policy.scheduler import Head
-from inturn.store import (
+from inturn.store_answers import SweepResult
+from inturn.store_types import (
     LEASE_LOST_ERROR,
     MAX_STORED_ATTEMPTS,
     OUTCOME_EVENTS,
@@ -16,7 +17,6 @@ from inturn.store import (
     Operator,
     Outcome,
     OutcomeKind,
-    SweepResult,
     held_time,
     work_times,
 )

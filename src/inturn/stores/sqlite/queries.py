@@ -11,7 +11,7 @@ from typing import Any, Final
 import apsw
 
 from inturn.clock import Clock
-from inturn.store import EventKind
+from inturn.store_types import EventKind
 from inturn.stores.sql.claim_types import ClaimWrite, QueueState, queue_rows, worker_states
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.lane_log import LaneChange

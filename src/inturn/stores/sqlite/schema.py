@@ -8,7 +8,7 @@ import apsw
 
 from inturn.errors import StoreCorruptError, StoreVersionError
 from inturn.policy import Policy
-from inturn.store import SYSTEM_OPERATOR
+from inturn.store_types import SYSTEM_OPERATOR
 from inturn.stores.sql.loader import migrations
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sqlite.connection import enable_wal, translate_errors

@@ -10,7 +10,7 @@ from typing import TypeVar
 from inturn.clock import Clock, SystemClock
 from inturn.errors import StoreError
 from inturn.model import Claim, Receipt
-from inturn.store import AckAndClaim, AckStatus, ClaimRequest, Outcome, Submission, SubmitResult
+from inturn.store_types import AckAndClaim, AckStatus, ClaimRequest, Outcome, Submission, SubmitResult
 from inturn.stores.sql.claim_types import ClaimQueries
 from inturn.stores.sql.claims import ClaimRun
 from inturn.stores.sql.queries import Queries, scalar

@@ -11,7 +11,7 @@ import apsw
 from inturn.model import NewDocument, Receipt
 from inturn.policy.priority import BatchCheckResult
 from inturn.policy.scheduler import Head, track_of
-from inturn.store import EventKind, Submission
+from inturn.store_types import EventKind, Submission
 from inturn.stores.sql.lane_log import LaneLog, lane_number
 from inturn.stores.sql.queries import NewEvent, QueueCache, scalar
 from inturn.stores.sql.submit import LockedCustomer, Submitter, build_receipts, document_columns, repeated_id_error

@@ -4,9 +4,9 @@ import pytest
 
 from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key, parse_api_key_id, verify_api_key
 from inturn.errors import NotFoundError
-from inturn.model import seconds
-from inturn.store import EventKind
+from inturn.store_types import EventKind
 from inturn.testing.contract.harness import ANNA, START, StoreHarness, guarantee
+from inturn.values import seconds
 
 
 def new_api_key(customer: str | None = "acme", *, made_at: int = START) -> tuple[str, ApiKey]:

@@ -3,9 +3,10 @@
 import pytest
 
 from inturn.errors import NotFoundError
-from inturn.model import NewDocument, seconds
-from inturn.store import MAX_STORED_ATTEMPTS, Attempt, EventKind, OutcomeKind, Submission
+from inturn.model import NewDocument
+from inturn.store_types import MAX_STORED_ATTEMPTS, Attempt, EventKind, OutcomeKind, Submission
 from inturn.testing.contract.harness import ANNA, LEASE, START, UNKNOWN_ID, StoreHarness, guarantee
+from inturn.values import seconds
 
 DELAYED, LOST, RELEASED = EventKind.DELAYED, EventKind.LEASE_LOST, EventKind.RELEASED
 

@@ -4,18 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from inturn.clock import Clock, ManualClock
-from inturn.model import seconds
-from inturn.store import (
-    CustomerFilter,
-    DocumentFilter,
-    EventKind,
-    OutcomeKind,
-    Store,
-)
+from inturn.store import Store
+from inturn.store_types import CustomerFilter, DocumentFilter, EventKind, OutcomeKind
 from inturn.testing.contract.api_keys import new_api_key
 from inturn.testing.contract.attempts import fail_next
 from inturn.testing.contract.harness import ANNA, StoreHarness, guarantee
 from inturn.testing.contract.outcomes import WORK_CLAIMED_AHEAD, claim_and_wait, work_of
+from inturn.values import seconds
 
 
 def _snapshot(harness: StoreHarness) -> tuple[object, ...]:

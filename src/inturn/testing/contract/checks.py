@@ -8,10 +8,10 @@ import pytest
 from inturn.clock import Clock, ManualClock
 from inturn.counters import Counters
 from inturn.errors import InvalidInputError, KeyConflictError
-from inturn.model import seconds
 from inturn.policy import Counter, PriorityPolicy
-from inturn.store import IDEMPOTENCY_KEY_RETENTION
+from inturn.store_types import IDEMPOTENCY_KEY_RETENTION
 from inturn.testing.contract.harness import ANNA, START, StoreHarness, guarantee
+from inturn.values import seconds
 
 BURST_LEVELS: Final = [1] * 3 + [2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7] + [8] * 6 + [9] * 4
 RESET_INTERVAL: Final = seconds(1500)

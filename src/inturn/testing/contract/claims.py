@@ -3,11 +3,12 @@
 import threading
 from collections import Counter as Tally
 
-from inturn.model import DocumentState, NewDocument, RateLimit, seconds
+from inturn.model import DocumentState, NewDocument, RateLimit
 from inturn.policy import Charge, Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import LEASE_LOST_ERROR, AckStatus, ClaimRequest, EventKind, Outcome, OutcomeKind
+from inturn.store_types import LEASE_LOST_ERROR, AckStatus, ClaimRequest, EventKind, Outcome, OutcomeKind
 from inturn.testing.contract.harness import ANNA, LEASE, SINGLE_LEVEL_POLICY, START, StoreHarness, guarantee
 from inturn.testing.contract.outcomes import WORK_CLAIMED_AHEAD, claim_and_wait, work_of
+from inturn.values import seconds
 
 
 class TestClaim:

@@ -1,8 +1,8 @@
 """Events and the audit log."""
 
-from inturn.model import seconds
-from inturn.store import Event, EventKind, TimeRange
+from inturn.store_types import Event, EventKind, TimeRange
 from inturn.testing.contract.harness import ANNA, START, StoreHarness, guarantee
+from inturn.values import seconds
 
 
 class TestEvents:

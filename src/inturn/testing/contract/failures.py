@@ -1,8 +1,10 @@
 """Failed documents, newest first."""
 
-from inturn.model import DocumentState, seconds
-from inturn.store import ALL_TIME, MAX_ERROR_BEGINNING, Failure, TimeRange
+from inturn.model import DocumentState
+from inturn.store_answers import Failure
+from inturn.store_types import ALL_TIME, MAX_ERROR_BEGINNING, TimeRange
 from inturn.testing.contract.harness import ANNA, START, StoreHarness, guarantee
+from inturn.values import seconds
 
 
 class TestFailures:

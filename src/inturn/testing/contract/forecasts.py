@@ -2,9 +2,9 @@
 
 import threading
 
-from inturn.model import seconds
 from inturn.policy.forecasts import HOUR, Forecast, ForecastLog, ForecastOutcome
 from inturn.testing.contract.harness import START, StoreHarness, guarantee
+from inturn.values import seconds
 
 
 class TestForecasts:

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from inturn.clock import Clock
-from inturn.model import DocumentState, NewDocument, seconds
+from inturn.model import DocumentState, NewDocument
 from inturn.policy import Charge, Order, Policy, TurnPolicy
-from inturn.store import DocumentFilter, DocumentSort, OutcomeKind, Store, Work
+from inturn.store import Store
+from inturn.store_types import DocumentFilter, DocumentSort, OutcomeKind, Work
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, StoreHarness, guarantee
+from inturn.values import seconds
 
 BY_COST = Policy(SINGLE_LEVEL_POLICY.priority, TurnPolicy(charge=Charge.COST, max_share=1.0))
 """One level, and every document is charged its cost."""

@@ -8,10 +8,12 @@ import pytest
 
 from inturn.clock import Clock, ManualClock
 from inturn.counters import Counters, StoreCounters
-from inturn.model import Claim, Document, DocumentState, NewDocument, Receipt, seconds
+from inturn.model import Claim, Document, DocumentState, NewDocument, Receipt
 from inturn.policy import Policy, PriorityPolicy
 from inturn.queue import Queue
-from inturn.store import AckStatus, DocumentFilter, Operator, Outcome, OutcomeKind, Store, TimeRange
+from inturn.store import Store
+from inturn.store_types import AckStatus, DocumentFilter, Operator, Outcome, OutcomeKind, TimeRange
+from inturn.values import seconds
 
 START: Final = seconds(1_700_000_000)
 ANNA: Final = Operator("anna", "because the test says so")

@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from inturn.model import seconds
 from inturn.policy.history import MAX_NAMED_CUSTOMERS, MAX_OPEN_CUSTOMERS, Figures, HistorySpan, sum_figures
-from inturn.store import EventKind, Operator, Work
 from inturn.store_history import HISTORY_INTERVAL, FoldResult, HistoryRow, HistoryScope
+from inturn.store_types import EventKind, Operator, Work
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, START, StoreHarness, guarantee
+from inturn.values import seconds
 
 MINUTE, HOUR = HistorySpan.MINUTE, HistorySpan.HOUR
 QUEUE, LEVEL, CUSTOMER = HistoryScope

@@ -3,10 +3,12 @@
 import pytest
 
 from inturn.errors import NotFoundError
-from inturn.model import Claim, DocumentState, ResultFile, seconds
+from inturn.model import Claim, DocumentState, ResultFile
 from inturn.policy.retention import Checkpoint
-from inturn.store import AckStatus, EventKind, MaintenanceRecord
+from inturn.store_answers import MaintenanceRecord
+from inturn.store_types import AckStatus, EventKind
 from inturn.testing.contract.harness import ANNA, START, StoreHarness, guarantee
+from inturn.values import seconds
 
 
 def claim_of(harness: StoreHarness, customer: str) -> Claim:

@@ -3,18 +3,13 @@
 import pytest
 
 from inturn.errors import IllegalTransitionError, NotFoundError
-from inturn.model import DocumentState, NewDocument, seconds
-from inturn.store import (
-    AckStatus,
-    DocumentFilter,
-    EventKind,
-    LeaseStatus,
-    OutcomeKind,
-)
+from inturn.model import DocumentState, NewDocument
+from inturn.store_types import AckStatus, DocumentFilter, EventKind, LeaseStatus, OutcomeKind
 from inturn.testing.contract.api_keys import new_api_key
 from inturn.testing.contract.attempts import attempt_ends, fail_next
 from inturn.testing.contract.harness import ANNA, LEASE, START, UNKNOWN_ID, StoreHarness, guarantee
 from inturn.testing.contract.outcomes import WORK_CLAIMED_AHEAD, attempt_work_of, claim_and_wait, work_of
+from inturn.values import seconds
 
 
 class TestCancel:

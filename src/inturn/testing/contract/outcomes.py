@@ -3,10 +3,11 @@
 import pytest
 
 from inturn.errors import StaleFenceError
-from inturn.model import Claim, DocumentState, ResultFile, seconds
+from inturn.model import Claim, DocumentState, ResultFile
 from inturn.policy import Policy, PriorityPolicy
-from inturn.store import AckStatus, ClaimRequest, EventKind, Outcome, OutcomeKind, Work
+from inturn.store_types import AckStatus, ClaimRequest, EventKind, Outcome, OutcomeKind, Work
 from inturn.testing.contract.harness import ANNA, LEASE, START, StoreHarness, guarantee
+from inturn.values import seconds
 
 DONE, FAILED, RELEASED = OutcomeKind.DONE, OutcomeKind.FAILED, OutcomeKind.RELEASED
 WORK_CLAIMED_AHEAD = Work(seconds(15), seconds(3))

@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from inturn.errors import InvalidInputError, NotFoundError
-from inturn.model import DocumentState, NewDocument, ResultFile, seconds
-from inturn.store import (
+from inturn.model import DocumentState, NewDocument, ResultFile
+from inturn.store_answers import CustomerSummary
+from inturn.store_types import (
     CustomerFilter,
-    CustomerSummary,
     DocumentFilter,
     DocumentSort,
     DocumentTime,
@@ -18,6 +18,7 @@ from inturn.store import (
     Work,
 )
 from inturn.testing.contract.harness import ANNA, LEASE, START, UNKNOWN_ID, StoreHarness, guarantee
+from inturn.values import seconds
 
 WAITING, RUNNING, DONE = DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DONE
 DONE_OUTCOME, FAILED_OUTCOME = OutcomeKind.DONE, OutcomeKind.FAILED

@@ -8,10 +8,13 @@ import pytest
 
 from inturn.clock import Clock
 from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
-from inturn.model import Claim, DocumentState, NewDocument, QueueSettings, QueueStatus, WorkerReport, seconds
+from inturn.model import Claim, DocumentState, NewDocument, QueueSettings, QueueStatus
 from inturn.policy import Charge, Policy, TurnPolicy
-from inturn.store import DocumentFilter, DocumentSort, EventKind, OutcomeKind, Store
+from inturn.store import Store
+from inturn.store_types import DocumentFilter, DocumentSort, EventKind, OutcomeKind
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, StoreHarness, guarantee
+from inturn.values import seconds
+from inturn.worker_report import WorkerReport
 
 BY_COST = Policy(SINGLE_LEVEL_POLICY.priority, TurnPolicy(charge=Charge.COST, max_share=1.0))
 """One level, and every document is charged its cost."""

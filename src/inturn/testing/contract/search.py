@@ -6,7 +6,7 @@ import pytest
 
 from inturn.errors import InvalidInputError
 from inturn.model import NewDocument
-from inturn.store import CustomerMatch, ErrorMatch, SearchResult
+from inturn.store_answers import CustomerMatch, ErrorMatch, SearchResult
 from inturn.testing.contract.harness import ANNA, START, StoreHarness, guarantee
 
 FULL_INDEX = 5_000

@@ -9,10 +9,11 @@ from inturn.errors import (
     InvalidInputError,
     VersionConflictError,
 )
-from inturn.model import RateLimit, seconds
+from inturn.model import RateLimit
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import EventKind, Operator
+from inturn.store_types import EventKind, Operator
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, START, StoreHarness, guarantee
+from inturn.values import seconds
 
 
 class TestChangeCustomer:

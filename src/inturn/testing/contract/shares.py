@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from inturn.model import Claim, WorkerReport, seconds
+from inturn.model import Claim
 from inturn.policy import Charge, CostPolicy, Policy, TurnPolicy
-from inturn.store import OutcomeKind, Work
+from inturn.store_types import OutcomeKind, Work
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, StoreHarness, guarantee
+from inturn.values import seconds
+from inturn.worker_report import WorkerReport
 
 LONG = seconds(12)
 """Processing time of a long document. It is shorter than the time after which a worker's report is stale."""

@@ -12,11 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from inturn.clock import ManualClock
 from inturn.errors import InturnError, NotFoundError
-from inturn.model import Document, DocumentState, NewDocument, RateLimit, WorkerReport, seconds
+from inturn.model import Document, DocumentState, NewDocument, RateLimit
 from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.policy.history import HistorySpan
 from inturn.queue import Queue
-from inturn.store import (
+from inturn.store import Store
+from inturn.store_history import HistoryScope
+from inturn.store_types import (
     MAX_SEQ,
     Attempt,
     ClaimRequest,
@@ -25,12 +27,12 @@ from inturn.store import (
     DocumentSort,
     Outcome,
     OutcomeKind,
-    Store,
     Work,
 )
-from inturn.store_history import HistoryScope
 from inturn.stores import open_store
 from inturn.testing.contract.harness import ANNA, LEASE, START
+from inturn.values import seconds
+from inturn.worker_report import WorkerReport
 
 CLOCK_JUMP = seconds(400 * 86_400)
 CUSTOMERS = st.sampled_from(["a", "b", "c", "d"])

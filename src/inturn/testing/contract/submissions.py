@@ -6,11 +6,12 @@ from typing import Any, cast
 import pytest
 
 from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
-from inturn.model import DocumentState, NewDocument, Receipt, seconds
+from inturn.model import DocumentState, NewDocument, Receipt
 from inturn.policy import CostPolicy, Policy
-from inturn.store import EventKind, Submission
+from inturn.store_types import EventKind, Submission
 from inturn.testing.contract.checks import BURST_LEVELS
 from inturn.testing.contract.harness import START, StoreHarness, guarantee
+from inturn.values import seconds
 
 
 class TestSubmit:

@@ -2,9 +2,12 @@
 
 import pytest
 
-from inturn.model import DocumentState, RateLimit, WorkerReport, seconds
-from inturn.store import AheadOfClock, EventKind, LeaseStatus, OutcomeKind, SweepResult
+from inturn.model import DocumentState, RateLimit
+from inturn.store_answers import AheadOfClock, SweepResult
+from inturn.store_types import EventKind, LeaseStatus, OutcomeKind
 from inturn.testing.contract.harness import ANNA, LEASE, START, StoreHarness, guarantee
+from inturn.values import seconds
+from inturn.worker_report import WorkerReport
 
 DAY_SECONDS = 86_400
 YEAR_SECONDS = 365 * DAY_SECONDS

@@ -3,10 +3,13 @@
 import pytest
 
 from inturn.errors import NotFoundError
-from inturn.model import Claim, DocumentState, Progress, WorkerPause, WorkerReport, seconds
-from inturn.store import ClaimRequest, EventKind, LeaseStatus, Operator, SweepResult
+from inturn.model import Claim, DocumentState
+from inturn.store_answers import SweepResult
+from inturn.store_types import ClaimRequest, EventKind, LeaseStatus, Operator
 from inturn.testing.contract.harness import ANNA, LEASE, START, StoreHarness, guarantee
 from inturn.testing.contract.sweep import YEAR_SECONDS
+from inturn.values import seconds
+from inturn.worker_report import Progress, WorkerPause, WorkerReport
 
 
 class TestHeartbeat:
