@@ -211,6 +211,19 @@ def test_classic_is_strict_levels_and_first_come_first_served(steps: list[tuple]
     assert all(level.virtual_time == (0, 0) for level in lanes.scheduler.levels)
 
 
+def test_classic_has_no_overdue_slot() -> None:
+    lanes = Lanes(TurnPolicy(order=Order.CLASSIC, overdue_after=1, overdue_every=2))
+    for _ in range(10):
+        lanes.add("a", 1)
+        lanes.add("b", 9)
+    levels = []
+    for now in range(1, 21):
+        taken = lanes.take(100 * now)
+        assert taken is not None
+        levels.append(taken[0].level)
+    assert levels == [1] * 10 + [9] * 10
+
+
 @given(STEPS)
 def test_changing_the_order_and_back_leaves_every_line_where_it_stood(steps: list[tuple]) -> None:  # type: ignore[type-arg]
     lanes, unchanged = Lanes(STRICT), Lanes(STRICT)

@@ -3,6 +3,8 @@
 import threading
 from collections import Counter as Tally
 
+import pytest
+
 from inturn.model import DocumentState, NewDocument, RateLimit
 from inturn.policy import Charge, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store_types import LEASE_LOST_ERROR, AckStatus, ClaimRequest, EventKind, Outcome, OutcomeKind
@@ -181,8 +183,10 @@ class TestClaim:
         assert [claim.document.customer for claim in rest][-13:] == ["flood"] * 9 + ["beta"] * 4
 
     @guarantee("S10")
-    def test_charges_the_cost(self, harness: StoreHarness) -> None:
-        harness.set_policy(SINGLE_LEVEL_POLICY)
+    @pytest.mark.parametrize("charge", Charge)
+    def test_charges_the_cost(self, harness: StoreHarness, charge: Charge) -> None:
+        """By time too: of equal customers a document of four times the cost is expected to take four times as long."""
+        harness.set_policy(Policy(SINGLE_LEVEL_POLICY.priority, TurnPolicy(charge=charge)))
         harness.submit("large", 50, cost=4)
         harness.submit("small", 50, cost=1)
         assert Tally(harness.claim_customers(25)) == {"large": 5, "small": 20}

@@ -3,6 +3,7 @@
 import pytest
 
 from inturn.model import DocumentState, RateLimit
+from inturn.policy import Charge, Policy, TurnPolicy
 from inturn.store_answers import AheadOfClock, SweepResult
 from inturn.store_types import EventKind, LeaseStatus, OutcomeKind
 from inturn.testing.contract.harness import ANNA, LEASE, START, StoreHarness, guarantee
@@ -33,6 +34,8 @@ class TestSweep:
 
     @guarantee("S27")
     def test_keeps_lanes_that_are_ahead_of_v(self, harness: StoreHarness) -> None:
+        """Also of customers of whom nothing runs, as where runs are not counted."""
+        harness.set_policy(Policy(turns=TurnPolicy(charge=Charge.COST, max_share=1.0)))
         harness.submit("a", 1)
         harness.submit("b", 3)
         assert harness.claim_customers(2) == ["a", "b"]
