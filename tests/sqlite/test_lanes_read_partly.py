@@ -12,7 +12,7 @@ from inturn.model import NewDocument
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store_types import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.memory import MemoryStore
-from inturn.stores.sql import claim_window
+from inturn.stores.sql import lane_loader
 from inturn.stores.sqlite import SqliteStore
 from inturn.values import seconds
 
@@ -31,7 +31,7 @@ def made_id(n: int) -> str:
 def test_many_customers_take_turns_as_in_memory(
     tmp_path: Path, seed: int, order: Order, more_lanes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim_window, "MORE_LANES", more_lanes)
+    monkeypatch.setattr(lane_loader, "MORE_LANES", more_lanes)
     chance, clock = random.Random(seed), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
     policy = Policy(PriorityPolicy(HOUR, (-1, -2, -4)), TurnPolicy(order, seconds(2), 3))

@@ -65,7 +65,10 @@ def find_by_name(user: User) -> None:
 
 
 def find_by_metadata(user: User) -> None:
+    field = user.page.get_by_role("combobox", name="Search")
+    expect(field).to_be_visible()
     user.page.keyboard.press("/")
+    expect(field).to_be_focused()
     user.page.keyboard.type(f"invoice:{queue.INVOICE}")
     option = user.page.get_by_role("option", name=queue.INVOICE)
     expect(option).to_be_visible()
