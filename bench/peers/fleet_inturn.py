@@ -10,10 +10,9 @@ from bench.peers.claimer import Step
 from inturn import NewDocument, Queue
 from inturn.model import Claim
 from inturn.store_types import ClaimRequest, Outcome, OutcomeKind
-from inturn.values import SECOND
 
 SOURCE = inturn.__file__
-LEASE = 60 * SECOND
+LEASE = inturn.seconds(60)
 RESULT = '{"pages": 3}'
 FILL_BATCH = 10_000
 SUBMISSION_BATCH = 250
