@@ -18,17 +18,19 @@ from bench.peers.postgres_server import database, server
 from bench.postgres import pages_per_exchange
 from bench.services import folder
 from bench.sqlite import vm_steps
-from inturn import NewDocument, Queue
+from inturn import NewDocument, Operator, Policy, PriorityPolicy, Queue
 from inturn.stores.sqlite import SqliteStore
 
 CUSTOMERS = 10
 DOCUMENTS = 12_000
 """Waiting documents of all queues together."""
 QUEUES = 20
+ONE_LEVEL = Policy(PriorityPolicy(thresholds=(-(10**6),)))
 
 
 def fill(queue: Queue, queues: int) -> None:
-    """Share the documents out among the queues: the tables are as large with one queue as with many."""
+    """Share the documents out among the queues, all in one level: only the number of queues differs."""
+    queue.set_policy(ONE_LEVEL, Operator("bench", "one level"))
     for number in range(queues):
         name = "default" if number == 0 else f"queue-{number}"
         for customer in range(CUSTOMERS):
