@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from inturn.errors import InturnError, InvalidInputError
 from inturn.model import DEFAULT_QUEUE, NO_METADATA, Claim, DocumentState, NewDocument, Receipt, ResultFile
 from inturn.policy import Policy
-from inturn.policy.scheduler import LEVELS
+from inturn.policy.scheduler import LEVELS, MAX_QUEUES
 from inturn.values import SECOND
 
 IDEMPOTENCY_KEY_RETENTION: Final = 7 * 86_400 * SECOND
@@ -275,6 +275,11 @@ def held_time(started_at: int | None, lease_until: int | None, now: int) -> int:
 def live_slots(worker_slots: Iterable[tuple[int, int]], now: int) -> int:
     """Count the slots of workers that reported lately, given as the time of the report and the slots."""
     return sum(slots for seen_at, slots in worker_slots if abs(now - seen_at) <= WORKER_TIMEOUT)
+
+
+def too_many_queues_error() -> InvalidInputError:
+    """Return the error of a call that would make one queue too many."""
+    return InvalidInputError(f"a store has at most {MAX_QUEUES} queues; use one that exists")
 
 
 def describe_queue(number: int, queues: Sequence[str]) -> str:

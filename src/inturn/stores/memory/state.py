@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from inturn.api_keys import ApiKey
-from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
+from inturn.errors import KeyConflictError, NotFoundError
 from inturn.model import DEFAULT_QUEUE, DocumentState, NewDocument, Receipt
 from inturn.policy import Policy
 from inturn.policy.clock_skew import Term, review_term
@@ -26,6 +26,7 @@ from inturn.store_types import (
     OutcomeKind,
     PolicyVersion,
     held_time,
+    too_many_queues_error,
     work_times,
 )
 from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
@@ -77,12 +78,16 @@ class State:
             (worker.seen_at, worker.open_slots) for worker in self.workers.values() if queue in worker.report.queues
         )
 
+    def require_room(self, names: Iterable[str]) -> None:
+        """Raise if the store cannot have all of these queues."""
+        if len({*self.queues, *names}) > MAX_QUEUES:
+            raise too_many_queues_error()
+
     def queue(self, name: str) -> QueueRow:
         """Return a queue; make it if it is new."""
         known = self.queues.get(name)
         if known is None:
-            if len(self.queues) >= MAX_QUEUES:
-                raise InvalidInputError(f"a store has at most {MAX_QUEUES} queues; use one that exists")
+            self.require_room([name])
             known = self.queues[name] = QueueRow(len(self.queues))
             self.lanes.schedulers.append(Scheduler(self.policy.turns))
         return known

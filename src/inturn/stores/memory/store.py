@@ -100,6 +100,7 @@ class MemoryStore(MemoryQueries):
             for id_ in ids:
                 if id_ in state.documents:
                     raise InvalidInputError(f"document {id_} exists already; ids are given once")
+            state.require_room(document.queue for document in documents)
             checks = state.check(state.lanes.customer(customer), len(ids), now)
             documents = state.policy.costs.apply(documents)
             answer = state.admit(customer, zip(ids, documents, checks, strict=True), now)

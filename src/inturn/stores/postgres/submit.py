@@ -9,7 +9,7 @@ from psycopg import errors
 from inturn.model import DOCUMENT_COLUMNS, NewDocument, Receipt
 from inturn.policy import Counter, Policy
 from inturn.policy.priority import PriorityPolicy
-from inturn.store_types import Submission
+from inturn.store_types import Submission, too_many_queues_error
 from inturn.stores.postgres.libpq import BoundStatement, LibpqQueries, bind
 from inturn.stores.postgres.queries import SEPARATOR, PostgresQueries, UuidList
 from inturn.stores.sql.queries import QueueCache
@@ -23,6 +23,8 @@ from inturn.stores.sql.submit import (
     search_name,
 )
 
+TOO_MANY_QUEUES: Final = "too many queues"
+"""What the function `queue_number` raises."""
 _SHARED_COLUMNS: Final = ("cost", "max_attempts", "delay", "queue")
 
 
@@ -46,7 +48,7 @@ class PostgresSubmitter(Submitter):
     def insert(self, submission: Submission, customer: LockedCustomer) -> tuple[Receipt, ...]:
         version = self._cache.policy(self._queries, customer.policy)
         query, values = _submit_statement(submission, version.policy, customer.now)
-        with _require_new_ids():
+        with _translate_refusals():
             row = self._queries.fetch_one(query, **values, policy=None)
         return _receipts(submission.ids, version.policy.priority, *(row or ()))
 
@@ -61,7 +63,7 @@ class PostgresSubmitter(Submitter):
         statements = [bind(query, {**values, "policy": version.number})]
         if not (is_known := self._cache.has_customer(customer)):
             statements.insert(0, bind("add_customer", {"name": customer, "lower": search_name(customer)}))
-        with _require_new_ids():
+        with _translate_refusals():
             if is_known and after_commit is None:
                 rows, _ = queries.connection.query(*statements)
             else:
@@ -86,7 +88,7 @@ class PostgresSubmitter(Submitter):
         for submission in submissions:
             query, values = _submit_statement(submission, version.policy, self._fixed_now)
             several.append(bind(query, {**values, "policy": version.number}))
-        with _require_new_ids():
+        with _translate_refusals():
             answers = queries.query_final(several)
         return [
             _receipts(submission.ids, version.policy.priority, *rows[0]) if rows else None
@@ -95,11 +97,15 @@ class PostgresSubmitter(Submitter):
 
 
 @contextmanager
-def _require_new_ids() -> Iterator[None]:
+def _translate_refusals() -> Iterator[None]:
     try:
         yield
     except errors.UniqueViolation as error:
         raise repeated_id_error() from error
+    except errors.ProgramLimitExceeded as error:
+        if error.diag.message_primary != TOO_MANY_QUEUES:
+            raise
+        raise too_many_queues_error() from error
 
 
 def _receipts(ids: Sequence[str], priority: PriorityPolicy, first: int, now: int) -> tuple[Receipt, ...]:

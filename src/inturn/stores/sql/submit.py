@@ -10,7 +10,7 @@ from inturn.model import DEFAULT_QUEUE, DOCUMENT_COLUMNS, Check, NewDocument, Re
 from inturn.policy import Counter
 from inturn.policy.priority import BatchCheckResult
 from inturn.policy.scheduler import FIRST_QUEUE, MAX_QUEUES
-from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, Submission, check_fingerprint
+from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, Submission, check_fingerprint, too_many_queues_error
 from inturn.stores.sql.queries import Queries, QueueCache, scalar
 from inturn.stores.sql.rows import Row, normalize_id
 
@@ -89,7 +89,7 @@ class Submitter(ABC):
             row = self._queries.fetch_one("queue_number", name=name)
         number = scalar(self._queries, "add_queue", name=name) if row is None else row[0]
         if number >= MAX_QUEUES:
-            raise InvalidInputError(f"a store has at most {MAX_QUEUES} queues; use one that exists")
+            raise too_many_queues_error()
         return int(number)
 
     def lock_or_add_customer(self, name: str) -> tuple[int, Counter | None]:

@@ -10,6 +10,7 @@ from inturn.clock import Clock
 from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
 from inturn.model import Claim, DocumentState, NewDocument, QueueSettings, QueueStatus
 from inturn.policy import Charge, Policy, TurnPolicy
+from inturn.policy.scheduler import MAX_QUEUES
 from inturn.store import Store
 from inturn.store_types import DocumentFilter, DocumentSort, EventKind, OutcomeKind
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, StoreHarness, guarantee
@@ -171,6 +172,18 @@ class TestQueues:
         with pytest.raises(KeyConflictError):
             harness.submit("acme", key="k", queue=OCR)
         assert [status.name for status in harness.queue.queues()] == ["default"]
+
+    @guarantee("S6", "S72")
+    def test_one_queue_too_many_is_refused_and_changes_nothing(self, harness: StoreHarness) -> None:
+        for number in range(MAX_QUEUES - 1):
+            harness.submit("acme", queue=f"queue-{number}")
+        before = harness.store.customer("acme"), harness.queue.queues()
+        documents = [NewDocument("x", queue=queue) for queue in ("queue-1", "one-more")]
+        with pytest.raises(InvalidInputError, match=f"at most {MAX_QUEUES} queues"):
+            harness.queue.submit("acme", documents)
+        with pytest.raises(InvalidInputError, match=f"at most {MAX_QUEUES} queues"):
+            harness.queue.change_queue("one-more", ANNA, weight=2)
+        assert (harness.store.customer("acme"), harness.queue.queues()) == before
 
     @guarantee("S23", "S24")
     def test_lists_show_and_filter_queues(self, harness: StoreHarness) -> None:
