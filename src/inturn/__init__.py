@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Receipt,
     )
     from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
-    from inturn.processor import OpenDocument, Reject, Result, Retry
+    from inturn.processor import Next, OpenDocument, Part, Parts, Reject, Result, Retry
     from inturn.queue import Queue
     from inturn.store_types import (
         Attempt,
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         DocumentSort,
         DocumentTime,
         Operator,
+        PartResult,
+        StepResult,
         TimeRange,
     )
     from inturn.stores import migrate, open_store
@@ -61,9 +63,11 @@ _MODULES = {
     ),
     "inturn.model": ("Check Claim Customer CustomerSettings Document DocumentState NewDocument RateLimit Receipt"),
     "inturn.policy": "Charge CostPolicy Order Policy PriorityPolicy RetryPolicy TurnPolicy",
-    "inturn.processor": "OpenDocument Reject Result Retry",
+    "inturn.processor": "Next OpenDocument Part Parts Reject Result Retry",
     "inturn.queue": "Queue",
-    "inturn.store_types": "Attempt CustomerFilter DocumentFilter DocumentSort DocumentTime Operator TimeRange",
+    "inturn.store_types": (
+        "Attempt CustomerFilter DocumentFilter DocumentSort DocumentTime Operator PartResult StepResult TimeRange"
+    ),
     "inturn.stores": "migrate open_store",
     "inturn.values": "seconds",
     "inturn.worker.invoke": "runs_in",
@@ -97,10 +101,14 @@ __all__ = [
     "KeyConflictError",
     "ManualClock",
     "NewDocument",
+    "Next",
     "NotFoundError",
     "OpenDocument",
     "Operator",
     "Order",
+    "Part",
+    "PartResult",
+    "Parts",
     "Policy",
     "PriorityPolicy",
     "Queue",
@@ -111,6 +119,7 @@ __all__ = [
     "Retry",
     "RetryPolicy",
     "StaleFenceError",
+    "StepResult",
     "StoreError",
     "StoreNotFoundError",
     "SystemClock",

@@ -5,7 +5,7 @@ Times and durations are integer microseconds; times are since 1970 (UTC).
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
@@ -34,6 +34,8 @@ class DocumentState(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"
     DELAYED = "delayed"
+    SPLIT = "split"
+    """Its parts are processed; it goes on when all of them have ended."""
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -47,19 +49,22 @@ TRANSITIONS: Final[Mapping[DocumentState, frozenset[DocumentState]]] = MappingPr
             {
                 DocumentState.DONE,
                 DocumentState.DELAYED,
+                DocumentState.SPLIT,
                 DocumentState.FAILED,
                 DocumentState.WAITING,
                 DocumentState.CANCELLED,
             }
         ),
+        DocumentState.SPLIT: frozenset({DocumentState.WAITING, DocumentState.CANCELLED}),
         DocumentState.DELAYED: frozenset({DocumentState.WAITING, DocumentState.CANCELLED, DocumentState.EXPIRED}),
         DocumentState.DONE: frozenset(),
-        DocumentState.FAILED: frozenset({DocumentState.WAITING}),
-        DocumentState.CANCELLED: frozenset({DocumentState.WAITING}),
+        DocumentState.FAILED: frozenset({DocumentState.WAITING, DocumentState.SPLIT}),
+        DocumentState.CANCELLED: frozenset({DocumentState.WAITING, DocumentState.SPLIT}),
         DocumentState.EXPIRED: frozenset({DocumentState.WAITING}),
     }
 )
-"""Allowed state changes. Running to waiting is a release or a lost lease. Ended to waiting is a retry by hand."""
+"""Allowed state changes. Running to waiting is a release, a lost lease, or the move into the queue of the next step.
+Ended to waiting is a retry by hand, and ended to split one of a document whose parts are processed again."""
 
 ENDED: Final = frozenset({DocumentState.DONE, DocumentState.FAILED, DocumentState.CANCELLED, DocumentState.EXPIRED})
 CANCELLABLE: Final = frozenset(state for state, after in TRANSITIONS.items() if DocumentState.CANCELLED in after)
@@ -103,6 +108,10 @@ DEFAULT_QUEUE: Final = "default"
 _QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
+MAX_STEPS: Final = 100
+"""Queues that a document can be given to pass through."""
+
+
 def clean_queue(name: str) -> str:
     """Validate a queue's name."""
     if not isinstance(name, str) or _QUEUE_NAME.fullmatch(name) is None:
@@ -111,6 +120,43 @@ def clean_queue(name: str) -> str:
             f" digit, not {name!r}"
         )
     return name
+
+
+def clean_steps(steps: Sequence[str]) -> tuple[str, ...]:
+    """Validate the names of queues that a document passes through, in order; a queue may come several times."""
+    if isinstance(steps, str) or len(steps) > MAX_STEPS:
+        raise InvalidInputError(f"steps must be a list of at most {MAX_STEPS} names of queues, not {steps!r}")
+    return tuple(map(clean_queue, steps))
+
+
+def join_steps(steps: Sequence[str]) -> str | None:
+    """Return the names of queues as stores write them; None if there are none."""
+    return ",".join(steps) or None
+
+
+def split_steps(text: str | None) -> tuple[str, ...]:
+    """Return the names of queues from what stores write."""
+    return tuple(text.split(",")) if text else ()
+
+
+def steps_after(queue: str, ahead: Sequence[str]) -> tuple[str, ...]:
+    """Return the steps that remain once a document has gone to a queue, of those that were ahead of it.
+
+    A queue that is among them is reached, and those before it are skipped. Any other is a detour.
+    """
+    return tuple(ahead[ahead.index(queue) + 1 :] if queue in ahead else ahead)
+
+
+def _first_step(queue: str, steps: Sequence[str]) -> tuple[str, str | None]:
+    """Return the first queue and, if there are more, all of them as stores write them."""
+    if not steps:
+        return clean_queue(queue), None
+    names = clean_steps(steps)
+    if queue not in {DEFAULT_QUEUE, names[0]}:
+        raise InvalidInputError(
+            f"queue is the first of the steps: give steps alone, or the queue {names[0]!r}, not {queue!r}"
+        )
+    return names[0], join_steps(names) if len(names) > 1 else None
 
 
 class _DocumentFields(NamedTuple):
@@ -129,14 +175,16 @@ class _DocumentFields(NamedTuple):
     pages: int | None
     group: str | None
     queue: str
+    steps_text: str | None
 
 
 class NewDocument(_DocumentFields):
     """A document to submit: a stored file (`blob`) or a reference (`uri`), and how to treat it.
 
     `pages` is counted at submission. `group` names a part of the customer, for example a team or a user: groups of one
-    customer take turns. `queue` names the queue that it waits in, which is made on first use. Metadata is held as JSON
-    text (`metadata_json`), which stores write unchanged.
+    customer take turns. `queue` names the queue that it waits in first, which is made on first use; `steps` names all
+    queues that it passes through, the first included. Metadata is held as JSON text (`metadata_json`) and steps as text
+    (`steps_text`), which stores write unchanged.
     `_make` skips validation; stores use it for rows that were validated before.
     """
 
@@ -159,6 +207,7 @@ class NewDocument(_DocumentFields):
         pages: int | None = None,
         group: str | None = None,
         queue: str = DEFAULT_QUEUE,
+        steps: Sequence[str] = (),
     ) -> Self:
         """Validate the fields."""
         if type(name) is not str or not (name.isascii() and name.isprintable() and 0 < len(name) <= MAX_NAME_LENGTH):
@@ -175,8 +224,9 @@ class NewDocument(_DocumentFields):
             batch = clean_text("a batch's name", batch)
         if group is not None:
             group = clean_text("a group's name", group)
-        if queue is not DEFAULT_QUEUE:
-            queue = clean_queue(queue)
+        steps_text = None
+        if steps or queue is not DEFAULT_QUEUE:
+            queue, steps_text = _first_step(queue, steps)
         if start_by is not None:
             clean_time("start_by", start_by)
         if uri is not None or media_type is not None or size is not None or pages is not None:
@@ -199,7 +249,13 @@ class NewDocument(_DocumentFields):
             pages,
             group,
             queue,
+            steps_text,
         )
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The queues that it passes through, as submitted."""
+        return (self.queue,) if self.steps_text is None else split_steps(self.steps_text)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -209,8 +265,9 @@ class NewDocument(_DocumentFields):
     def to_dict(self) -> dict[str, Any]:
         """Return the arguments of the constructor; metadata is a plain dict."""
         values = self._asdict()
-        del values["metadata_json"]
-        return {**values, "metadata": dict(self.metadata)}
+        del values["metadata_json"], values["steps_text"]
+        steps = [] if self.steps_text is None else list(self.steps)
+        return {**values, "metadata": dict(self.metadata), "steps": steps}
 
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
         return (), self.to_dict()
@@ -220,7 +277,7 @@ class NewDocument(_DocumentFields):
         return type(self)(**{**self.to_dict(), **changes})
 
 
-_COLUMN_NAMES: Final = {"metadata_json": "metadata", "group": "group_name"}
+_COLUMN_NAMES: Final = {"metadata_json": "metadata", "group": "group_name", "steps_text": "steps"}
 DOCUMENT_COLUMNS: Final = tuple(_COLUMN_NAMES.get(name, name) for name in NewDocument._fields)
 """Column names for the fields of `NewDocument`, in the order of the tuple."""
 
@@ -280,6 +337,16 @@ class Document(NamedTuple):
     """When a worker slot began the last attempt, which was claimed at `started_at`. None until the outcome."""
     worked: int | None = None
     """Processing time of that attempt in microseconds. None until the outcome."""
+    queue: str = DEFAULT_QUEUE
+    """Where it waits or runs, or ended. While it is split: where it goes once its parts have ended."""
+    step: int = 0
+    """How many steps it has behind it."""
+    ahead: tuple[str, ...] = ()
+    """The queues that are planned after this one."""
+    parent: str | None = None
+    """The id of the document that it is a part of."""
+    part: int | None = None
+    """Its number among the parts, from 1."""
 
     @property
     def work_began_at(self) -> int | None:
@@ -359,6 +426,24 @@ class QueueSettings(NamedTuple):
     description: str | None = None
     weight: float = 1.0
     """How often it is served, compared with the other queues of a worker that serves several."""
+    cap: int | None = None
+    """At most so many of its documents run at once, of all customers."""
+    rate: RateLimit | None = None
+    """At most so many starts in a span of time, of all customers."""
+    manual: bool = False
+    """Whether people serve it: `why` names no missing worker, and operators take documents from it by hand."""
+    form: str | None = None
+    """What a person fills in, as JSON text of a list of fields (`inturn.forms`); None: any JSON value."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values by name."""
+        return {**self._asdict(), "rate": None if self.rate is None else list(self.rate)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "QueueSettings":
+        """Parse the output of `to_dict`."""
+        rate = data.get("rate")
+        return cls(**{**data, "rate": None if rate is None else RateLimit(*rate)})
 
 
 class QueueStatus(NamedTuple):
@@ -393,18 +478,19 @@ def changed_queue_settings(before: QueueSettings, changes: Mapping[str, Any]) ->
     """Apply changes to the settings of a queue, and validate them."""
     settings = before._replace(**changes)
     clean_number("weight", settings.weight, MIN_WEIGHT, MAX_WEIGHT)
+    _validate_limits(settings.cap, settings.rate)
     if settings.description is not None:
         clean_text("description", settings.description)
+    if type(settings.manual) is not bool:
+        raise InvalidInputError(f"manual must be true or false, not {settings.manual!r}")
     return settings
 
 
-def clean_settings(settings: CustomerSettings) -> CustomerSettings:
-    """Validate settings; the error names the one that is out of range."""
-    clean_number("weight", settings.weight, MIN_WEIGHT, MAX_WEIGHT)
-    if settings.cap is not None and (type(settings.cap) is not int or not 1 <= settings.cap <= 1_000_000):
-        raise InvalidInputError(f"cap must be a whole number from 1 to 1000000, or None, not {settings.cap!r}")
-    if settings.rate is not None:
-        documents, per = settings.rate
+def _validate_limits(cap: int | None, rate: RateLimit | None) -> None:
+    if cap is not None and (type(cap) is not int or not 1 <= cap <= 1_000_000):
+        raise InvalidInputError(f"cap must be a whole number from 1 to 1000000, or None, not {cap!r}")
+    if rate is not None:
+        documents, per = rate
         if type(documents) is not int or not 1 <= documents <= 1_000_000:
             raise InvalidInputError(f"a rate needs a whole number of documents from 1 to 1000000, not {documents!r}")
         if type(per) is not int or not 1_000 <= per <= 86_400 * SECOND or per < documents:
@@ -412,6 +498,12 @@ def clean_settings(settings: CustomerSettings) -> CustomerSettings:
                 f"a rate's span must be 1 millisecond to 1 day in microseconds"
                 f" and at least one microsecond a document, not {per!r}",
             )
+
+
+def clean_settings(settings: CustomerSettings) -> CustomerSettings:
+    """Validate settings; the error names the one that is out of range."""
+    clean_number("weight", settings.weight, MIN_WEIGHT, MAX_WEIGHT)
+    _validate_limits(settings.cap, settings.rate)
     if settings.keep is not None and (type(settings.keep) is not int or not 0 <= settings.keep <= MAX_TIME):
         raise InvalidInputError(f"keep must be a whole number of microseconds, 0 or more, not {settings.keep!r}")
     if settings.display_name is not None:

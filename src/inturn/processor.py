@@ -1,13 +1,14 @@
 """The interface of processors: the document they get, the result they return, the exceptions they raise."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 from urllib.parse import urlsplit
 
 from inturn.errors import InvalidInputError
+from inturn.model import NewDocument
 
 _JSON_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
@@ -47,6 +48,49 @@ class Result:
     """A processor's return value with files: a JSON value, and bytes or paths by file name."""
 
     value: Any = None
+    files: Mapping[str, bytes | Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """A processor's return value that ends a step: the document goes to the queue of the next one.
+
+    Without it, a document goes to the next of its `steps`, and is done after the last.
+    """
+
+    queue: str
+    result: Any = None
+    """The step's result, a JSON value."""
+    files: Mapping[str, bytes | Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a document, processed as a document of its own. Without `content` it has that of the whole document."""
+
+    name: str
+    content: bytes | Path | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    media_type: str | None = None
+    """Of its content; without content that of the whole document."""
+    pages: int | None = None
+    steps: Sequence[str] = ()
+    """The queues that it passes through; by default those of `Parts`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A processor's return value that splits a document.
+
+    Each part is processed as a document of its own, at its customer's expense. When all parts have ended, the document
+    itself goes to the queue `then`, whose processor gets their results.
+    """
+
+    parts: Sequence[Part | NewDocument]
+    then: str
+    steps: Sequence[str] = ()
+    """The queues that a part without steps of its own passes through."""
+    result: Any = None
     files: Mapping[str, bytes | Path] = field(default_factory=dict)
 
 

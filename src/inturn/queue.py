@@ -13,7 +13,17 @@ from typing import Any, Final, Self
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError
 from inturn.ids import Ids, RandomIds
-from inturn.model import DEFAULT_QUEUE, Check, Claim, NewDocument, Receipt
+from inturn.model import (
+    DEFAULT_QUEUE,
+    MAX_STEPS,
+    Check,
+    Claim,
+    Document,
+    NewDocument,
+    Receipt,
+    clean_queue,
+    steps_after,
+)
 from inturn.policy import RetryPolicy
 from inturn.queue_admin import QueueAdmin
 from inturn.store import Store
@@ -150,9 +160,41 @@ class Queue(QueueAdmin):
         return self.store.ack_and_claim(outcomes, None, now=now).statuses
 
     def done(self, claim: Claim, result: Any = None, *, work: Work | None = None) -> Outcome:
-        """Build the outcome of a successful claim; the result must be JSON-serializable."""
+        """Build the outcome of a successful claim; the result must be JSON-serializable.
+
+        A document that has steps ahead goes to the queue of the next one.
+        """
+        if claim.document.ahead:
+            return self.next_step(claim, claim.document.ahead[0], result, work=work)
         text, work = result_text(result), clean_work(work)
         return Outcome(claim.document.id, claim.fence, OutcomeKind.DONE, result=text, work=work)
+
+    def next_step(self, claim: Claim, queue: str, result: Any = None, *, work: Work | None = None) -> Outcome:
+        """Build the outcome of a step that is done: the document goes to another queue."""
+        text, work = result_text(result), clean_work(work)
+        queue, ahead = _next_queue(claim.document, queue)
+        outcome = Outcome(claim.document.id, claim.fence, OutcomeKind.NEXT, result=text, work=work)
+        return outcome._replace(queue=queue, ahead=ahead)
+
+    def split(
+        self,
+        claim: Claim,
+        parts: Sequence[NewDocument],
+        then: str,
+        result: Any = None,
+        *,
+        work: Work | None = None,
+        now: int | None = None,
+    ) -> Outcome:
+        """Build the outcome of a step that splits a document.
+
+        Each part is a document of the same customer and group. When all have ended, the document itself goes to the
+        queue `then`.
+        """
+        outcome, group = self.next_step(claim, then, result, work=work), claim.document.spec.group
+        ids = self._ids.make(clean_count("the number of parts", len(parts)), self._clock.now() if now is None else now)
+        own = [part if part.group == group else part._replace(group=group) for part in parts]
+        return outcome._replace(kind=OutcomeKind.SPLIT, parts=tuple(zip(ids, own, strict=True)))
 
     def failed(
         self,
@@ -161,11 +203,13 @@ class Queue(QueueAdmin):
         *,
         retry_in: int | None = None,
         final: bool = False,
+        max_attempts: int | None = None,
         work: Work | None = None,
     ) -> Outcome:
         """Build the outcome of a failed claim.
 
-        It is retried after `retry_in`, by default an exponential backoff with jitter; with `final`, never.
+        It is retried after `retry_in`, by default an exponential backoff with jitter; with `final`, never. With
+        `max_attempts` this step has so many instead of the document's own.
         """
         if final:
             retry_in = None
@@ -175,15 +219,16 @@ class Queue(QueueAdmin):
             clean_time("retry_in", retry_in)
         id_, kind = claim.document.id, OutcomeKind.FAILED
         error, work = clean_error(error), clean_work(work)
-        return Outcome(id_, claim.fence, kind, error=error, retry_in=retry_in, work=work)
+        outcome = Outcome(id_, claim.fence, kind, error=error, retry_in=retry_in, work=work)
+        return outcome if max_attempts is None else outcome._replace(max_attempts=max_attempts)
 
     def released(self, claim: Claim) -> Outcome:
         """Build the outcome of a claim that is released unstarted."""
         return Outcome(claim.document.id, claim.fence, OutcomeKind.RELEASED)
 
     def finish(self, claim: Claim, result: Any = None, *, now: int | None = None) -> None:
-        """Record success; StaleFenceError if the claim was lost meanwhile."""
-        self.store.finish(claim.document.id, claim.fence, result_text(result), now=now)
+        """Record success; StaleFenceError if the claim was lost meanwhile. With steps ahead, the next one waits."""
+        self.store.record(self.done(claim, result), now=now)
 
     def fail(
         self,
@@ -195,12 +240,11 @@ class Queue(QueueAdmin):
         now: int | None = None,
     ) -> None:
         """Record failure; StaleFenceError if the claim was lost meanwhile."""
-        outcome = self.failed(claim, error, retry_in=retry_in, final=final)
-        self.store.fail(outcome.id, outcome.fence, outcome.error or "", outcome.retry_in, now=now)
+        self.store.record(self.failed(claim, error, retry_in=retry_in, final=final), now=now)
 
     def release(self, claim: Claim, *, now: int | None = None) -> None:
         """Release an unstarted claim; StaleFenceError if it was lost meanwhile."""
-        self.store.release(claim.document.id, claim.fence, now=now)
+        self.store.record(self.released(claim), now=now)
 
     def heartbeat(
         self,
@@ -220,6 +264,15 @@ class Queue(QueueAdmin):
     def forget_worker(self, name: str) -> None:
         """Delete the report of a worker that stops."""
         self.store.forget_worker(name)
+
+
+def _next_queue(document: Document, queue: str) -> tuple[str, tuple[str, ...]]:
+    """Return the queue of a document's next step, and the queues after it."""
+    if document.step + 1 >= MAX_STEPS:
+        raise InvalidInputError(
+            f"a document passes through {MAX_STEPS} steps at most; a processor may be sending it in circles"
+        )
+    return clean_queue(queue), steps_after(queue, document.ahead)
 
 
 @lru_cache(maxsize=256, typed=True)

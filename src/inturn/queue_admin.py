@@ -32,9 +32,12 @@ class QueueAdmin(QueueReader):
         if not self.store.cancel((clean_id(id),), operator, now=now):
             self._raise_illegal_transition(id, "be cancelled")
 
-    def retry(self, id: str, operator: Operator, *, now: int | None = None) -> Receipt:
-        """Requeue one failed, cancelled or expired document: a new check."""
-        receipts = self.store.retry((clean_id(id),), operator, now=now)
+    def retry(self, id: str, operator: Operator, *, from_start: bool = False, now: int | None = None) -> Receipt:
+        """Requeue one failed, cancelled or expired document: a new check.
+
+        It begins with the step that it stopped at, or with its first one.
+        """
+        receipts = self.store.retry((clean_id(id),), operator, from_start=from_start, now=now)
         if not receipts:
             self._raise_illegal_transition(id, "be tried again")
         return receipts[0]
@@ -43,17 +46,23 @@ class QueueAdmin(QueueReader):
         """Cancel those of the documents that have not ended; return their ids."""
         return self.store.cancel([clean_id(id_) for id_ in ids], operator, now=now)
 
-    def retry_many(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
+    def retry_many(
+        self, ids: Sequence[str], operator: Operator, *, from_start: bool = False, now: int | None = None
+    ) -> tuple[Receipt, ...]:
         """Requeue those of the documents that failed, were cancelled or expired; return their receipts."""
-        return self.store.retry([clean_id(id_) for id_ in ids], operator, now=now)
+        return self.store.retry([clean_id(id_) for id_ in ids], operator, from_start=from_start, now=now)
 
     def cancel_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
         """Cancel all matching documents that have not ended; return how many."""
         return sum(len(self.store.cancel(ids, operator, now=now)) for ids in self._matching_ids(where))
 
-    def retry_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
+    def retry_all(
+        self, where: DocumentFilter, operator: Operator, *, from_start: bool = False, now: int | None = None
+    ) -> int:
         """Requeue all matching failed, cancelled and expired documents; return how many."""
-        return sum(len(self.store.retry(ids, operator, now=now)) for ids in self._matching_ids(where))
+        return sum(
+            len(self.store.retry(ids, operator, from_start=from_start, now=now)) for ids in self._matching_ids(where)
+        )
 
     def retry_in_chunks(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> int:
         """Requeue those of any number of documents that still can be, in the given order; return how many."""
@@ -69,7 +78,7 @@ class QueueAdmin(QueueReader):
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
         """Delete all documents of a customer; its counter stays."""
-        return self.store.purge(clean_text("a customer's name", customer), operator, now=now)
+        return self._without_used_blobs(self.store.purge(clean_text("a customer's name", customer), operator, now=now))
 
     def change_customer(
         self,
@@ -162,7 +171,12 @@ class QueueAdmin(QueueReader):
 
         Events and expired idempotency keys are deleted as well. With `up_to`, no document with a higher seq is deleted.
         """
-        return self.store.prune(before, limit=limit, customer=customer, up_to=up_to, now=now)
+        return self._without_used_blobs(self.store.prune(before, limit=limit, customer=customer, up_to=up_to, now=now))
+
+    def _without_used_blobs(self, removed: PruneResult) -> PruneResult:
+        """Leave out blobs that another document has too: parts may share that of their document."""
+        unused = self.store.unreferenced_blobs(removed.blobs) if removed.blobs else frozenset()
+        return removed._replace(blobs=tuple(blob for blob in dict.fromkeys(removed.blobs) if blob in unused))
 
     def fold_history(self, *, limit: int, pause: int = 0, now: int | None = None) -> FoldResult:
         """Add up to `limit` events to the history."""

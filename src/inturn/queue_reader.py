@@ -35,7 +35,9 @@ from inturn.store_types import (
     DocumentSort,
     Event,
     Operator,
+    PartResult,
     PolicyVersion,
+    StepResult,
     TimeRange,
 )
 from inturn.validation import clean_count
@@ -79,6 +81,14 @@ class QueueReader:
     def files(self, id: str) -> tuple[ResultFile, ...]:
         """Return the result files of a done document, by name."""
         return self.store.files(clean_id(id))
+
+    def results(self, id: str) -> tuple[StepResult, ...]:
+        """Return the results of all steps of a document that are done, in their order."""
+        return self.store.results(clean_id(id))
+
+    def parts(self, id: str, *, limit: int = 1_000, after: int = 0) -> tuple[PartResult, ...]:
+        """Return the parts of a document's last split with a number above `after`, by number."""
+        return self.store.parts(clean_id(id), limit=clean_count("limit", limit), after=after)
 
     def attempts(self, id: str) -> tuple[Attempt, ...]:
         """Return the earlier attempts at a document, oldest first, with their errors."""

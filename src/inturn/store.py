@@ -66,7 +66,9 @@ from inturn.store_types import (
     Operator,
     Outcome,
     OutcomeKind,
+    PartResult,
     PolicyVersion,
+    StepResult,
     Submission,
     SubmitResult,
     TimeRange,
@@ -128,13 +130,23 @@ class Store(Protocol):
         S8. DONE stores the result and its files. FAILED with `retry_in` and an attempt left delays the document;
             otherwise the document fails for good. An automatic retry is no check and keeps level and seq. RELEASED
             puts the document back as if never claimed: no attempt counted, its lane refunded, `ready_at` unchanged.
+        S74. NEXT stores result and files as those of a step, and moves the document to another queue: into the lane of
+             its level there, by its seq, with `ready_at` now, attempts from zero and no `start_by`. It is no check,
+             unless the policy has `check_each_step`.
+        S75. SPLIT stores result and files in the same way, and new documents that are parts of this one: of its
+             customer, level and count, each behind the customer's earlier ones. With `check_each_step` each part is a
+             check instead. The document is SPLIT, and belongs to the queue of its next step.
+        S76. A claim or a sweep moves a SPLIT document without unended parts to the lane of its next step, as NEXT does,
+             but without a check. Documents go by seq.
         S51. A recorded outcome stores when processing began and how long it took, from its `work`. Both are clamped to
             the time between the claim and now. A new claim clears them.
-        S9. A claim first processes everything due: `start_by` (documents never started), expired leases, delays, rate
-            limits. Each of the four goes by time, then by seq or name.
+        S9. A claim first processes everything due: `start_by` (documents never started), expired leases, delays, then
+            S76, then rate limits. Each but S76 goes by time, then by seq or name.
         S10. It then takes documents in the order of `inturn.policy.scheduler`. A claim of k equals k claims of one.
         S11. A document has at most one claim at a time. Fences grow and are never reused.
         S12. Nothing is claimed from a paused queue or customer, above a cap or above a rate limit.
+        S81. The cap and the rate limit of a queue hold for all of its documents together. A queue that they close is
+             passed over like one that is paused.
         S13. A claim takes documents up to its limit as long as an open lane has one (work conservation).
         S54. With charges by time, a start charges its lane the time expected from the customer's earlier documents, and
              the end corrects it by the time that was used. Done and failed attempts use their `work`, lost leases and
@@ -155,17 +167,18 @@ class Store(Protocol):
 
     def finish(self, id: str, fence: int, result: str, *, now: int | None = None) -> None:
         """Record success: S7 and S8. StaleFenceError if the fence is stale."""
-        self._record(Outcome(id, fence, OutcomeKind.DONE, result=result), now)
+        self.record(Outcome(id, fence, OutcomeKind.DONE, result=result), now=now)
 
     def fail(self, id: str, fence: int, error: str, retry_in: int | None, *, now: int | None = None) -> None:
         """Record failure: S7 and S8. StaleFenceError if the fence is stale."""
-        self._record(Outcome(id, fence, OutcomeKind.FAILED, error=error, retry_in=retry_in), now)
+        self.record(Outcome(id, fence, OutcomeKind.FAILED, error=error, retry_in=retry_in), now=now)
 
     def release(self, id: str, fence: int, *, now: int | None = None) -> None:
         """Release an unstarted claim: S7 and S8. StaleFenceError if the fence is stale."""
-        self._record(Outcome(id, fence, OutcomeKind.RELEASED), now)
+        self.record(Outcome(id, fence, OutcomeKind.RELEASED), now=now)
 
-    def _record(self, outcome: Outcome, now: int | None) -> None:
+    def record(self, outcome: Outcome, *, now: int | None = None) -> None:
+        """Record one outcome: S7 and S8. StaleFenceError if the fence is stale."""
         if self.ack_and_claim((outcome,), None, now=now).statuses[0] is AckStatus.STALE:
             raise StaleFenceError(
                 f"fence {outcome.fence} no longer holds document {outcome.id}: its lease was lost, or it was"
@@ -212,13 +225,19 @@ class Store(Protocol):
 
         S15. Ended and unknown ids are skipped. The counter does not change. A running document stays charged to its
              lane, and its fence is stale at once.
+        S79. The parts of a SPLIT document are cancelled with it, and theirs. Returned are the ids that were given.
         """
 
-    def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
-        """Requeue failed, cancelled and expired documents by hand; return a receipt for each that waits again.
+    def retry(
+        self, ids: Sequence[str], operator: Operator, *, from_start: bool = False, now: int | None = None
+    ) -> tuple[Receipt, ...]:
+        """Requeue failed, cancelled and expired documents by hand; return a receipt for each that is processed again.
 
-        S16. A retry by hand is a new check: new level, new seq, attempts from zero. Done, running, waiting, delayed
-             and unknown documents are skipped.
+        S16. A retry by hand is a new check: new level, new seq, attempts from zero. Done, running, waiting, delayed,
+             SPLIT and unknown documents are skipped.
+        S78. It begins with the step that the document stopped at, and the results of earlier steps stay. With
+             `from_start` it begins with the first step, without results, and the parts are deleted. A part is skipped
+             unless its document is SPLIT, failed or cancelled. A document with unended parts is SPLIT again.
         """
 
     def expedite(self, id: str, operator: Operator, *, undo: bool = False, now: int | None = None) -> bool:
@@ -298,16 +317,28 @@ class Store(Protocol):
         """Return one document."""
 
     def result(self, id: str) -> str | None:
-        """Return the result of a done document as JSON text; None in any other state."""
+        """Return the result of a done document as JSON text, that of its last step; None in any other state."""
 
     def files(self, id: str) -> tuple[ResultFile, ...]:
-        """Return the result files of a done document, by name; empty in any other state."""
+        """Return the result files of a done document, by name, those of its last step; empty in any other state."""
+
+    def results(self, id: str) -> tuple[StepResult, ...]:
+        """Return the results of all steps that are done, in their order. S77. The last one is `result` once it is done.
+
+        A document without steps has one result. A step that is retried, or repeated after a crash, has one result.
+        """
+
+    def parts(self, id: str, *, limit: int, after: int = 0) -> tuple[PartResult, ...]:
+        """Return up to `limit` parts of a document with a number above `after`, by number.
+
+        S77. They are those of the document's last split, and stay as long as it has not ended.
+        """
 
     def attempts(self, id: str) -> tuple[Attempt, ...]:
         """Return the earlier attempts at a document, oldest first, with their errors.
 
         S45. Every ended attempt is stored once: here, or in the document itself if it ended the document. The newest
-             50 are stored for as long as the document.
+             50 are stored for as long as the document, and all that ended a step.
         """
 
     def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
@@ -473,6 +504,7 @@ class Store(Protocol):
         S28. Waiting and running documents stay, and so do events with an operator. With a customer, only its documents
              are deleted; without, customers with a `keep` of their own are left out. With `up_to`, no document with a
              higher seq is deleted, whatever its times are.
+        S80. Parts stay until their document has ended or is gone.
         """
 
     def backup(self, path: Path) -> None:

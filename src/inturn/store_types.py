@@ -70,6 +70,10 @@ class OutcomeKind(StrEnum):
     DONE = "done"
     FAILED = "failed"
     RELEASED = "handed_back"
+    NEXT = "next"
+    """A step is done, and the document goes to the queue of the next."""
+    SPLIT = "split"
+    """A step is done and has made parts. When all have ended, the document goes to the queue of the next step."""
 
 
 class Work(NamedTuple):
@@ -89,14 +93,22 @@ class Outcome(NamedTuple):
     fence: int
     kind: OutcomeKind
     result: str | None = None
-    """JSON text; only with DONE."""
+    """JSON text; only with DONE, NEXT and SPLIT."""
     error: str | None = None
     retry_in: int | None = None
     """With FAILED: retry after this delay, if attempts are left. None fails the document for good."""
     files: tuple[ResultFile, ...] = ()
-    """Only with DONE."""
+    """Only with DONE, NEXT and SPLIT."""
     work: Work | None = None
     """None: processing lasted from the claim until now. A released claim was not processed."""
+    queue: str | None = None
+    """With NEXT and SPLIT: the queue of the next step."""
+    ahead: tuple[str, ...] = ()
+    """With NEXT and SPLIT: the queues that are planned after that one."""
+    parts: tuple[tuple[str, NewDocument], ...] = ()
+    """With SPLIT: id and description of each part."""
+    max_attempts: int | None = None
+    """With FAILED: the attempts that this step may have; None for those of the document."""
 
 
 class AckStatus(StrEnum):
@@ -156,6 +168,10 @@ class DocumentFilter(NamedTuple):
     ended: TimeRange | None = None
     """A document that has not ended is in no such range."""
     queue: str | None = None
+    parent: str | None = None
+    """Only the parts of this document."""
+    parts: bool | None = None
+    """True: only parts of documents; False: only documents that are no parts."""
 
     def within(self, time: DocumentTime, since: int | None, until: int | None) -> "DocumentFilter":
         """Restrict the filter to documents that were submitted, or ended, in a range of time."""
@@ -191,6 +207,11 @@ class EventKind(StrEnum):
     DELAYED = "delayed"
     FAILED = "failed"
     RELEASED = "handed_back"
+    STEP_DONE = "step_done"
+    SPLIT = "split"
+    PART_ADDED = "part_added"
+    PARTS_ENDED = "parts_ended"
+    """All parts of a document have ended, and it waits for its next step."""
     LEASE_LOST = "lease_lost"
     DUE = "due"
     EXPIRED = "expired"
@@ -212,8 +233,22 @@ class EventKind(StrEnum):
     FAILURES_ACKNOWLEDGED = "failures_acknowledged"
 
 
-OUTCOME_EVENTS: Final = (EventKind.FINISHED, EventKind.DELAYED, EventKind.FAILED, EventKind.RELEASED)
+OUTCOME_EVENTS: Final = (
+    EventKind.FINISHED,
+    EventKind.DELAYED,
+    EventKind.FAILED,
+    EventKind.RELEASED,
+    EventKind.STEP_DONE,
+    EventKind.SPLIT,
+    EventKind.PART_ADDED,
+)
 """The order in which one `ack_and_claim` writes the events of its outcomes."""
+
+
+STEP_ENDS: Final = frozenset({EventKind.STEP_DONE, EventKind.SPLIT})
+"""How attempts end that end a step and not their document."""
+PART_RETRYABLE: Final = frozenset({DocumentState.SPLIT, DocumentState.FAILED, DocumentState.CANCELLED})
+"""The states of a document whose parts may be retried by hand."""
 
 
 class Event(NamedTuple):
@@ -238,7 +273,7 @@ class Attempt(NamedTuple):
     """When it was claimed."""
     ended_at: int
     ended: EventKind
-    """DELAYED, LEASE_LOST or RELEASED; after a retry by hand also FAILED or CANCELLED."""
+    """DELAYED, LEASE_LOST, RELEASED, STEP_DONE or SPLIT; after a retry by hand also FAILED or CANCELLED."""
     error: str | None
     worker: str | None
     """None for an attempt that ended its document."""
@@ -246,6 +281,35 @@ class Attempt(NamedTuple):
     """When a worker slot began processing. None if it never began, or if the lease was lost."""
     worked: int | None = None
     """Processing time in microseconds; None together with `began_at`."""
+    queue: str = DEFAULT_QUEUE
+    step: int = 0
+    """How many steps the document had behind it."""
+    ready_at: int | None = None
+    """When the document came into the queue, or back into it; None for attempts of older versions."""
+
+
+class StepResult(NamedTuple):
+    """The result of a step that is done."""
+
+    step: int
+    queue: str
+    result: str | None
+    """JSON text."""
+    files: tuple[ResultFile, ...] = ()
+
+
+class PartResult(NamedTuple):
+    """A part of a document, and what became of it."""
+
+    id: str
+    part: int
+    """Its number, from 1."""
+    name: str
+    state: DocumentState
+    result: str | None
+    """JSON text; only of a part that is done."""
+    error: str | None
+    files: tuple[ResultFile, ...] = ()
 
 
 class PolicyVersion(NamedTuple):

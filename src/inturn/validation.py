@@ -26,6 +26,8 @@ def fingerprint(documents: Sequence[NewDocument]) -> str:
             del values["group"]  # keys stored before there were groups are recognized
         if values["queue"] == DEFAULT_QUEUE:
             del values["queue"]  # and those before there were queues
+        if not values["steps"]:
+            del values["steps"]
         digest.update(json.dumps(values, sort_keys=True, ensure_ascii=True).encode())
         digest.update(b"\n")
     return digest.hexdigest()

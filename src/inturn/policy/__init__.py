@@ -32,6 +32,8 @@ class Policy:
     priority: PriorityPolicy = field(default_factory=PriorityPolicy)
     turns: TurnPolicy = field(default_factory=TurnPolicy)
     costs: CostPolicy = field(default_factory=CostPolicy)
+    check_each_step: bool = False
+    """Whether each step of a document is a check of its own; otherwise a document keeps the level of its submission."""
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the policy to JSON values, durations in microseconds."""
@@ -47,6 +49,7 @@ class Policy:
             "per_document": self.costs.per_document,
             "per_page": self.costs.per_page,
             "bytes_per_page": self.costs.bytes_per_page,
+            "check_each_step": self.check_each_step,
         }
 
     @classmethod
@@ -63,4 +66,5 @@ class Policy:
                 data.get("share_idle_after", DEFAULT_SHARE_IDLE_AFTER),
             ),
             CostPolicy(data["per_document"], data["per_page"], data["bytes_per_page"]),
+            bool(data.get("check_each_step", False)),
         )

@@ -95,7 +95,7 @@ class Lanes:
     def forget_run(self, row: Row) -> None:
         """Count a charged document no longer as running; its charge stays."""
         if row.state is RUNNING and row.charged is not None:
-            self.customers[row.customer].work_in(row.queue).in_flight -= 1
+            self.customers[row.customer].work_in(row.queue_number).in_flight -= 1
             row.charged = None
 
     def stopped(self, row: Row) -> None:
@@ -147,7 +147,7 @@ class Lanes:
 
     def ahead_in_lane(self, row: Row) -> int:
         """Count the documents of its lane that would start before a waiting document."""
-        lane, scheduler = self.customers[row.customer].lanes[row.track], self.schedulers[row.queue]
+        lane, scheduler = self.customers[row.customer].lanes[row.track], self.schedulers[row.queue_number]
         if lane.groups is None:
             return lane.count_before(row.seq)
         groups = lane.groups.members
@@ -194,7 +194,7 @@ class Lanes:
         customer = self.customers[row.customer]
         if row.state is RUNNING:
             customer.running += 1
-            customer.work_in(row.queue).in_flight += row.charged is not None
+            customer.work_in(row.queue_number).in_flight += row.charged is not None
             return
         lane = customer.lanes[row.track]
         _push(lane, row)

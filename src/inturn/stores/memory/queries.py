@@ -30,10 +30,13 @@ from inturn.store_types import (
     DocumentFilter,
     DocumentSort,
     Event,
+    PartResult,
+    StepResult,
     TimeRange,
 )
 from inturn.stores.memory import reader
 from inturn.stores.memory.state import State
+from inturn.stores.memory.steps import part_result
 
 
 class MemoryQueries(Store):
@@ -58,13 +61,23 @@ class MemoryQueries(Store):
         with self._lock:
             return tuple(sorted(self._state.row(id).files))
 
+    def results(self, id: str) -> tuple[StepResult, ...]:
+        with self._lock:
+            return self._state.steps.results_of(self._state.row(id))
+
+    def parts(self, id: str, *, limit: int, after: int = 0) -> tuple[PartResult, ...]:
+        with self._lock:
+            rows = self._state.steps.parts_of(self._state.row(id))
+            return tuple([part_result(row) for row in rows if (row.part or 0) > after][:limit])
+
     def attempts(self, id: str) -> tuple[Attempt, ...]:
         with self._lock:
             return tuple(self._state.attempts.get(self._state.row(id).id, {}).values())
 
     def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         with self._lock:
-            return frozenset(blobs) - {blob for row in self._state.documents.values() for blob in row.blobs()}
+            state = self._state
+            return frozenset(blobs) - {blob for row in state.documents.values() for blob in state.steps.blobs(row)}
 
     def documents(
         self,
@@ -163,7 +176,7 @@ class MemoryQueries(Store):
 
     def next_due(self) -> int | None:
         with self._lock:
-            return self._state.next_due()
+            return self._state.next_due(self.now())
 
     def _require_customer(self, customer: str) -> None:
         if customer not in self._state.lanes.customers:

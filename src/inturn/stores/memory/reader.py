@@ -139,7 +139,7 @@ def customer_view(row: CustomerRow, queues: Sequence[str]) -> Customer:
 
 def queue_statuses(queues: Mapping[str, QueueRow], rows: Iterable[Row]) -> tuple[QueueStatus, ...]:
     """Return all queues with the numbers of their documents, by number."""
-    counts = Tally((row.queue, row.state) for row in rows)
+    counts = Tally((row.queue_number, row.state) for row in rows)
     return tuple(
         QueueStatus(
             name,
@@ -240,7 +240,9 @@ def _matches(row: Row, where: DocumentFilter) -> bool:
         and (where.level is None or row.level == where.level)
         and (where.batch is None or row.spec.batch == where.batch)
         and (where.group is None or row.spec.group == where.group)
-        and (where.queue is None or row.spec.queue == where.queue)
+        and (where.queue is None or row.queue == where.queue)
+        and (where.parent is None or row.parent == where.parent)
+        and (where.parts is None or (row.parent is not None) is where.parts)
         and (where.text is None or where.text.lower() in row.spec.name.lower())
         and (where.submitted is None or where.submitted.contains(row.submitted_at))
         and (where.ended is None or (row.finished_at is not None and where.ended.contains(row.finished_at)))

@@ -52,5 +52,5 @@ def _count_documents(state: State) -> tuple[Tally[tuple[str, int]], Tally[str], 
             waiting[row.customer, row.track] += 1
         elif row.state is DocumentState.RUNNING:
             running[row.customer] += 1
-            in_flight[row.customer, row.queue] += row.charged is not None
+            in_flight[row.customer, row.queue_number] += row.charged is not None
     return waiting, running, in_flight

@@ -4,8 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from inturn.model import EXPEDITED_LEVEL, Document, DocumentState, LaneStatus, NewDocument, QueueSettings, ResultFile
-from inturn.policy import Counter, scheduler
+from inturn.model import (
+    DEFAULT_QUEUE,
+    EXPEDITED_LEVEL,
+    Document,
+    DocumentState,
+    LaneStatus,
+    NewDocument,
+    QueueSettings,
+    ResultFile,
+)
+from inturn.policy import Counter, rates, scheduler
 from inturn.policy.lanes import CustomerLanes
 from inturn.policy.scheduler import FIRST_QUEUE, Head, track_of
 from inturn.store_types import Operator, OutcomeKind
@@ -49,8 +58,14 @@ class Row:
     """When a sweep first saw that the lease or delay begins in the future."""
     charged: int | None = None
     """What its lane was charged for the last claim; None if runs were not tracked."""
-    queue: int = FIRST_QUEUE
-    """The number of its queue."""
+    queue_number: int = FIRST_QUEUE
+    queue: str = DEFAULT_QUEUE
+    step: int = 0
+    ahead: tuple[str, ...] = ()
+    parent: str | None = None
+    part: int | None = None
+    split_step: int | None = None
+    """Of a part: the step in which its document was split."""
     track: int = -1
     """Queue and level of its lane: the level is its own, or 0 once expedited. Stored because every claim reads it."""
 
@@ -59,7 +74,7 @@ class Row:
 
     def set_track(self) -> None:
         """Set the track by queue and level."""
-        self.track = track_of(self.queue, self.lane_level)
+        self.track = track_of(self.queue_number, self.lane_level)
 
     @property
     def lane_level(self) -> int:
@@ -98,11 +113,29 @@ class MemoryLane(scheduler.Lane):
 
 @dataclass(slots=True)
 class QueueRow:
-    """A queue: its number, its settings, and who paused it."""
+    """A queue: its number, its settings, who paused it, and the state of its limits."""
 
     number: int
     settings: QueueSettings = DEFAULT_QUEUE_SETTINGS
     paused: Operator | None = None
+    running: int = 0
+    tat: int = 0
+    """The theoretical arrival time of its rate limit (`inturn.policy.rates`)."""
+
+    def is_closed(self, now: int) -> bool:
+        """Whether its cap or its rate limit lets no document be started now."""
+        cap, opens_at = self.settings.cap, self.opens_at()
+        return (cap is not None and self.running >= cap) or (opens_at is not None and opens_at > now)
+
+    def opens_at(self) -> int | None:
+        """Return when its rate limit allows the next start."""
+        return None if self.settings.rate is None else rates.opens_at(self.settings.rate, self.tat)
+
+    def change(self, settings: QueueSettings) -> None:
+        """Apply new settings. A new rate limit begins anew."""
+        if settings.rate != self.settings.rate:
+            self.tat = 0
+        self.settings = settings
 
 
 def head_of(row: Row) -> Head:

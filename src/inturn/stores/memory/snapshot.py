@@ -10,6 +10,7 @@ from inturn.api_keys import ApiKey, ApiKeyScope
 from inturn.errors import StoreError
 from inturn.files import write_private
 from inturn.model import (
+    DEFAULT_QUEUE,
     DOCUMENT_COLUMNS,
     DocumentState,
     NewDocument,
@@ -23,7 +24,7 @@ from inturn.policy import Counter, Policy
 from inturn.policy.groups import Groups
 from inturn.policy.scheduler import FIRST_QUEUE, LEVELS, Scheduler, VirtualTime
 from inturn.policy.slot_share import SlotShares
-from inturn.store_types import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
+from inturn.store_types import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion, StepResult
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import CustomerRow, MemoryLane, Row
 from inturn.stores.memory.state import IdempotencyRecord, State
@@ -47,10 +48,11 @@ def write(state: State, path: Path) -> None:
             "keys": [[*key, *record] for key, record in state.idempotency_keys.items()],
             "events": [[*event[:-1], dict(event[-1])] for event in state.journal.events],
             "last_event": state.journal.last,
-            "queues": [[name, row.settings, row.paused] for name, row in state.queues.items()],
+            "queues": [[name, row.settings.to_dict(), row.paused, row.tat] for name, row in state.queues.items()],
             "turns": _scheduler_to_json(state.lanes.schedulers[FIRST_QUEUE]),
             "more_turns": [_scheduler_to_json(scheduler) for scheduler in state.lanes.schedulers[1:]],
             "access": list(state.api_keys.values()),
+            "steps": [[id_, *result] for id_, results in state.steps.results.items() for result in results],
             "attempts": [[id_, *attempt] for id_, by_fence in state.attempts.items() for attempt in by_fence.values()],
         }
     )
@@ -87,14 +89,19 @@ def state_from_json(data: Mapping[str, Any]) -> State:
     }
     state.journal.events = [_event(*event) for event in data["events"]]
     state.journal.last = data["last_event"]
-    for name, settings, paused in data.get("queues", ()):
+    for name, settings, paused, *tat in data.get("queues", ()):
         queue = state.queue(name)
-        queue.settings, queue.paused = QueueSettings(*settings), paused and Operator(*paused)
+        older = dict(zip(QueueSettings._fields, settings, strict=False)) if isinstance(settings, list) else settings
+        queue.settings, queue.paused = QueueSettings.from_dict(older), paused and Operator(*paused)
+        queue.tat = tat[0] if tat else 0
     for customer in data["customers"]:
         _read_customer(state.lanes, customer)
     for number, turns in enumerate([data["turns"], *data.get("more_turns", ())]):
         _read_scheduler(state.lanes, number, turns)
     _read_documents(state, data["documents"])
+    for id_, step, name, result, files in data.get("steps", ()):
+        own = StepResult(step, name, result, tuple(ResultFile(*file) for file in files))
+        state.steps.results.setdefault(id_, []).append(own)
     for id_, sha256, scope, *rest in data.get("access", ()):
         state.api_keys[id_] = ApiKey(id_, sha256, ApiKeyScope(scope), *rest)
     for id_, *attempt in data.get("attempts", ()):
@@ -166,7 +173,10 @@ def _read_documents(state: State, data: Iterable[list[Any]]) -> None:
         values["state"] = DocumentState(values["state"])
         values["files"] = tuple(ResultFile(*value) for value in values["files"])
         values["last_outcome"] = values["last_outcome"] and OutcomeKind(values["last_outcome"])
+        values["ahead"] = tuple(values.get("ahead", ()))
+        values.setdefault("queue", spec.get("queue", DEFAULT_QUEUE))
         state.restore_row(Row(spec=NewDocument(**spec), **values))
+    state.steps.restore(state.documents)
     state.lanes.schedule_all()
 
 

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from inturn.api_keys import ApiKey
 from inturn.errors import KeyConflictError, NotFoundError
-from inturn.model import DEFAULT_QUEUE, DocumentState, NewDocument, Receipt
-from inturn.policy import Policy
+from inturn.model import DEFAULT_QUEUE, RETRYABLE, DocumentState, NewDocument, Receipt
+from inturn.policy import Policy, rates
 from inturn.policy.clock_skew import Term, review_term
 from inturn.policy.forecasts import ForecastLog
 from inturn.policy.scheduler import FIRST_QUEUE, MAX_QUEUES, Scheduler
@@ -16,6 +16,8 @@ from inturn.store_types import (
     IDEMPOTENCY_KEY_RETENTION,
     LEASE_LOST_ERROR,
     MAX_STORED_ATTEMPTS,
+    PART_RETRYABLE,
+    STEP_ENDS,
     AckStatus,
     Attempt,
     ClaimRequest,
@@ -25,6 +27,7 @@ from inturn.store_types import (
     Outcome,
     OutcomeKind,
     PolicyVersion,
+    StepResult,
     held_time,
     too_many_queues_error,
     work_times,
@@ -33,6 +36,7 @@ from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_b
 from inturn.stores.memory.journal import Journal
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, QueueRow, Row
+from inturn.stores.memory.steps import SPLIT, Parent, Steps
 from inturn.worker_report import Worker
 
 EMPTY_SWEEP: Final = SweepResult()
@@ -65,6 +69,7 @@ class State:
         self.maintenance: MaintenanceRecord | None = None
         self.forecasts = ForecastLog()
         self.api_keys: dict[str, ApiKey] = {}
+        self.steps = Steps()
         self.seq = 0
         self.fence = 0
         self.leases = Deadline(lease_of)
@@ -135,13 +140,18 @@ class State:
         customer: str,
         documents: Iterable[tuple[str, NewDocument, tuple[int, int]]],
         now: int,
+        parent: Parent | None = None,
     ) -> tuple[Receipt, ...]:
-        """Store documents, given as (id, spec, (level, count))."""
+        """Store documents, given as (id, spec, (level, count)): new ones, or the parts of a document."""
         receipts = []
-        for id_, spec, (level, count) in documents:
+        for part, (id_, spec, (level, count)) in enumerate(documents, start=1):
             self.seq += 1
             number = self.queue(spec.queue).number
-            row = Row(id_, customer, self.seq, spec, level, count, WAITING, now, now, queue=number)
+            row = Row(id_, customer, self.seq, spec, level, count, WAITING, now, now, queue_number=number)
+            row.queue, row.ahead = spec.queue, spec.steps[1:]
+            if parent is not None:
+                row.parent, row.part, row.split_step = parent.id, part, parent.step
+                self.steps.add_part(row)
             self.documents[id_] = row
             if spec.delay:
                 self.delay(row, spec.delay, now)
@@ -155,8 +165,11 @@ class State:
     def restore_row(self, row: Row) -> None:
         """Restore a document from a backup; virtual times do not change."""
         self.documents[row.id] = row
+        self.steps.add_part(row)
         if row.state in {WAITING, RUNNING}:
             self.lanes.restore_document(row)
+        if row.state is RUNNING:
+            self.queues[row.queue].running += 1
         for deadline in self._deadlines:
             at = deadline.time_of(row)
             if at is not None:
@@ -171,14 +184,23 @@ class State:
 
     def take(self, request: ClaimRequest, weights: Mapping[int, float], now: int) -> Row | None:
         """Claim the next document of some queues; None if no open lane has one."""
-        row = self.lanes.take(weights, now)
+        row = self.lanes.take(self._without_closed(weights, now), now)
         if row is not None:
+            queue = self.queues[row.queue]
+            queue.running += 1
+            if queue.settings.rate is not None:
+                queue.tat = rates.charged_tat(queue.settings.rate, queue.tat, now)
             self.fence += 1
             row.attempt += 1
             row.fence, row.worker, row.last_outcome = self.fence, request.worker, None
             row.started_at, row.began_at, row.worked = now, None, None
             self.lease(row, request.lease, now)
         return row
+
+    def _without_closed(self, weights: Mapping[int, float], now: int) -> Mapping[int, float]:
+        """Leave out queues that their cap or rate limit closes."""
+        closed = {queue.number for queue in self.queues.values() if queue.is_closed(now)}
+        return {number: weight for number, weight in weights.items() if number not in closed} if closed else weights
 
     def ack(self, outcome: Outcome, now: int, events: list[tuple[EventKind, Row]]) -> AckStatus:
         """Record an outcome (S7, S8), and add its event to `events`."""
@@ -202,13 +224,54 @@ class State:
             self.lanes.release(row)
             self._add_start_by(row)
             events.append((EventKind.RELEASED, row))
+        elif kind is OutcomeKind.NEXT:
+            self._end_step(row, outcome, EventKind.STEP_DONE, now)
+            if self.policy.check_each_step:
+                ((row.level, row.count),) = self.check(self.lanes.customers[row.customer], 1, now)
+            self._enter_queue(row, now)
+            events.append((EventKind.STEP_DONE, row))
+        elif kind is OutcomeKind.SPLIT:
+            split_at = row.step
+            self._end_step(row, outcome, EventKind.SPLIT, now)
+            row.state = DocumentState.SPLIT
+            events.append((EventKind.SPLIT, row))
+            events += [(EventKind.PART_ADDED, part) for part in self._admit_parts(row, outcome, split_at, now)]
         else:
             self._ack_failure(row, outcome, now, events)
         return AckStatus.RECORDED
 
+    def _end_step(self, row: Row, outcome: Outcome, ended: EventKind, now: int) -> None:
+        """Store the result of a step, end its run, and let the document belong to the queue of the next one."""
+        self._end_attempt(row, ended, None, now)
+        result = StepResult(row.step, row.queue, outcome.result, tuple(sorted(outcome.files)))
+        self.steps.results.setdefault(row.id, []).append(result)
+        self._settle(row, now)
+        self._stop(row)
+        row.step, row.queue, row.ahead = row.step + 1, outcome.queue or row.queue, outcome.ahead
+        row.queue_number = self.queue(row.queue).number
+        row.attempt, row.error = 0, None
+        if row.spec.start_by is not None:
+            row.spec = row.spec._replace(start_by=None)
+
+    def _enter_queue(self, row: Row, now: int) -> None:
+        """Put a document into the lane of its level in the queue that it belongs to."""
+        row.set_track()
+        row.state, row.ready_at = WAITING, now
+        self.lanes.join(row)
+
+    def _admit_parts(self, row: Row, outcome: Outcome, split_at: int, now: int) -> list[Row]:
+        customer = self.lanes.customers[row.customer]
+        specs = self.policy.costs.apply([spec for _, spec in outcome.parts])
+        checks: Iterable[tuple[int, int]] = [(row.level, row.count)] * len(specs)
+        if self.policy.check_each_step:
+            checks = self.check(customer, len(specs), now)
+        ids = [id_ for id_, _ in outcome.parts]
+        self.admit(row.customer, zip(ids, specs, checks, strict=True), now, Parent(row.id, split_at))
+        return [self.documents[id_] for id_ in ids]
+
     def _ack_failure(self, row: Row, outcome: Outcome, now: int, events: list[tuple[EventKind, Row]]) -> None:
         row.error = outcome.error
-        if outcome.retry_in is None or row.attempt >= row.spec.max_attempts:
+        if outcome.retry_in is None or row.attempt >= (outcome.max_attempts or row.spec.max_attempts):
             self.end(row, DocumentState.FAILED, now)
             events.append((EventKind.FAILED, row))
         else:
@@ -258,8 +321,25 @@ class State:
         row.state, row.finished_at, row.due_at = state, now, None
         if was_waiting:
             self.lanes.left(row, row.track)
+        self.steps.part_ended(row)
 
-    def retry(self, row: Row, now: int) -> None:
+    def with_unended_parts(self, rows: Iterable[Row]) -> list[Row]:
+        """Return these documents, each once and followed by its unended parts and theirs."""
+        all_rows: dict[str, Row] = {}
+        for row in rows:
+            if row.id not in all_rows:
+                parts = self.with_unended_parts(self.steps.unended_parts(row)) if row.state is SPLIT else ()
+                all_rows |= {other.id: other for other in (row, *parts) if other.id not in all_rows}
+        return list(all_rows.values())
+
+    def can_retry(self, row: Row) -> bool:
+        """Return whether a document may be requeued by hand: a part only while its document has not succeeded (S78)."""
+        if row.state not in RETRYABLE or row.parent is None:
+            return row.state in RETRYABLE
+        parent = self.documents.get(row.parent)
+        return parent is not None and parent.state in PART_RETRYABLE
+
+    def retry(self, row: Row, now: int, *, from_start: bool) -> None:
         """Requeue an ended document by hand: a new check and seq, without `start_by` (S16)."""
         if row.started_at is not None and row.state is not DocumentState.EXPIRED:
             error = row.error if row.state is DocumentState.FAILED else None
@@ -271,7 +351,21 @@ class State:
         row.attempt, row.expedited, row.error, row.last_outcome = 0, False, None, None
         row.set_track()
         row.started_at = row.finished_at = row.began_at = row.worked = None
-        self.requeue(row, now)
+        self.steps.part_retried(row)
+        if from_start:
+            self._return_to_start(row, now)
+        if self.steps.has_unended_parts(row):
+            row.state, row.ready_at, row.due_at = SPLIT, now, None
+        else:
+            self.requeue(row, now)
+
+    def _return_to_start(self, row: Row, now: int) -> None:
+        """Forget the steps that a document has behind it, and its parts."""
+        self.delete(self.steps.all_parts(row), now)
+        self.steps.results.pop(row.id, None)
+        row.step, row.queue, row.ahead = 0, row.spec.queue, row.spec.steps[1:]
+        row.queue_number = self.queue(row.queue).number
+        row.set_track()
 
     def expedite(self, row: Row, now: int, *, undo: bool) -> None:
         """Move a document to the expedited lane, or back; a delay ends."""
@@ -290,13 +384,15 @@ class State:
         Running documents go last, so that no lane opens for a document that is about to be deleted. They stay charged
         as expected.
         """
+        blobs = tuple(blob for row in rows for blob in self.steps.blobs(row))
         for row in sorted(rows, key=lambda row: row.state is RUNNING):
             self.lanes.forget_run(row)
             if row.finished_at is None:
                 self.end(row, DocumentState.CANCELLED, now)
             del self.documents[row.id]
             self.attempts.pop(row.id, None)
-        return tuple(blob for row in rows for blob in row.blobs())
+            self.steps.forget(row)
+        return blobs
 
     def ended_before(self, before: int, customer: str | None, up_to: int | None) -> list[Row]:
         """Return ended documents by end time: of one customer, or of all customers without a `keep` of their own."""
@@ -307,6 +403,7 @@ class State:
             if row.finished_at is not None
             and row.finished_at < before
             and (up_to is None or row.seq <= up_to)
+            and (row.parent not in self.documents or self.documents[row.parent].finished_at is not None)
             and (customers[row.customer].settings.keep is None if customer is None else row.customer == customer)
         ]
         return sorted(rows, key=attrgetter("finished_at", "seq"))
@@ -324,6 +421,9 @@ class State:
     def review(self, now: int) -> None:
         """Review leases, delays and rate limits that a clock ahead of this one has set (S46)."""
         self.lanes.clamp_rates(now)
+        for queue in self.queues.values():
+            if queue.settings.rate is not None:
+                queue.tat = rates.clamped_tat(queue.settings.rate, queue.tat, now)
         for row in self.leases.rows():
             if (term := review_term(_lease(row), now)) != _lease(row):
                 _, row.lease_until, row.doubted_at = term
@@ -337,12 +437,16 @@ class State:
         """Count what `review` would change (S48)."""
         leases = sum(_lease(row).began_at > now for row in self.leases.rows())
         delays = sum(_delay(row).began_at > now for row in self.delays.rows())
-        return AheadOfClock(leases, delays, self.lanes.rates_ahead(now))
+        queues = sum(
+            queue.settings.rate is not None and rates.clamped_tat(queue.settings.rate, queue.tat, now) < queue.tat
+            for queue in self.queues.values()
+        )
+        return AheadOfClock(leases, delays, self.lanes.rates_ahead(now) + queues)
 
     def process_due(self, now: int) -> SweepResult:
-        """Process due `start_by` times, leases, delays and rate limits, in this order (S9)."""
+        """Process due `start_by` times, leases, delays, parts that have ended and rate limits, in this order (S9)."""
         nothing_timed = self.leases.earliest > now and self.delays.earliest > now and self.start_bys.earliest > now
-        if nothing_timed and not self.lanes.has_openings:
+        if nothing_timed and not self.lanes.has_openings and not self.steps.may_be_due:
             return EMPTY_SWEEP
         expired, lost, due = [], [], []
         for row in self.start_bys.due(now):
@@ -354,8 +458,11 @@ class State:
         for row in self.delays.due(now):
             self.requeue(row, now)
             due.append(row)
-        if expired or lost or due:
-            self._log_due(expired, lost, due, now)
+        merged = self.steps.take_due(self.documents)
+        for row in merged:
+            self._enter_queue(row, now)
+        if expired or lost or due or merged:
+            self._log_due(expired, lost, due, merged, now)
         return SweepResult(len(expired), len(lost), len(due), self.lanes.reopen_due(now))
 
     def _lose_lease(self, row: Row, now: int) -> None:
@@ -366,11 +473,12 @@ class State:
             self._end_attempt(row, EventKind.LEASE_LOST, None, now)
             self.requeue(row, now)
 
-    def next_due(self) -> int | None:
+    def next_due(self, now: int) -> int | None:
         times = (self.leases.next(), self.delays.next(), self.lanes.next_opening(), self.lanes.share_opens_at())
-        return min((at for at in times if at is not None), default=None)
+        openings = (at for queue in self.queues.values() if (at := queue.opens_at()) is not None and at > now)
+        return min((at for at in (*times, *openings) if at is not None), default=None)
 
-    def _log_due(self, expired: list[Row], lost: list[Row], due: list[Row], now: int) -> None:
+    def _log_due(self, expired: list[Row], lost: list[Row], due: list[Row], merged: list[Row], now: int) -> None:
         failed = [row for row in lost if row.state is DocumentState.FAILED]
         lost = [row for row in lost if row.state is not DocumentState.FAILED]
         for kind, rows in (
@@ -378,6 +486,7 @@ class State:
             (EventKind.LEASE_LOST, lost),
             (EventKind.FAILED, failed),
             (EventKind.DUE, due),
+            (EventKind.PARTS_ENDED, merged),
         ):
             self.journal.append_by_customer(kind, now, rows)
 
@@ -386,9 +495,12 @@ class State:
         attempts = self.attempts.setdefault(row.id, {})
         fence = row.fence or 0
         times, work = (row.started_at or 0, now), (row.began_at, row.worked)
-        attempts.setdefault(fence, Attempt(fence, row.attempt, *times, ended, error, row.worker, *work))
+        attempt = Attempt(fence, row.attempt, *times, ended, error, row.worker, *work)
+        attempts.setdefault(fence, attempt._replace(queue=row.queue, step=row.step, ready_at=row.ready_at))
         if len(attempts) > MAX_STORED_ATTEMPTS:
-            del attempts[next(iter(attempts))]
+            others = [number for number, attempt in attempts.items() if attempt.ended not in STEP_ENDS]
+            for number in others[:-MAX_STORED_ATTEMPTS]:
+                del attempts[number]
 
     def _settle(self, row: Row, now: int) -> None:
         """Settle the charge of a running document. If no outcome says how long it took, its lease says at most."""
@@ -399,6 +511,7 @@ class State:
 
     def _stop(self, row: Row) -> None:
         if row.state is RUNNING:
+            self.queues[row.queue].running -= 1
             self.lanes.stopped(row)
             row.worker = row.lease_until = None
 

@@ -1,7 +1,7 @@
 """Implement the store contract in memory, under one lock. It is the reference that other stores are compared with."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +97,7 @@ class MemoryStore(MemoryQueries):
             customer, ids, documents, key, fingerprint = submission
             if key is not None and (first := state.find_repeat(customer, key, fingerprint, now)) is not None:
                 return first.answer
-            for id_ in ids:
-                if id_ in state.documents:
-                    raise InvalidInputError(f"document {id_} exists already; ids are given once")
+            self._require_new(ids)
             state.require_room(document.queue for document in documents)
             checks = state.check(state.lanes.customer(customer), len(ids), now)
             documents = state.policy.costs.apply(documents)
@@ -124,6 +122,7 @@ class MemoryStore(MemoryQueries):
 
     def _ack(self, outcomes: Sequence[Outcome], now: int) -> tuple[AckStatus, ...]:
         state = self._state
+        self._require_possible(outcomes)
         events: list[tuple[EventKind, Row]] = []
         statuses = tuple([state.ack(outcome, now, events) for outcome in outcomes])
         if len(events) == 1:
@@ -132,6 +131,20 @@ class MemoryStore(MemoryQueries):
             for kind in OUTCOME_EVENTS:
                 state.journal.append_by_customer(kind, now, [row for event, row in events if event is kind])
         return statuses
+
+    def _require_possible(self, outcomes: Sequence[Outcome]) -> None:
+        """Refuse queues and parts that the store cannot have, before anything is changed."""
+        moving = [outcome for outcome in outcomes if outcome.queue is not None]
+        if moving:
+            parts = [part for outcome in moving for part in outcome.parts]
+            queues = [outcome.queue for outcome in moving if outcome.queue is not None]
+            self._state.require_room([*queues, *(spec.queue for _, spec in parts)])
+            self._require_new(id_ for id_, _ in parts)
+
+    def _require_new(self, ids: Iterable[str]) -> None:
+        for id_ in ids:
+            if id_ in self._state.documents:
+                raise InvalidInputError(f"document {id_} exists already; ids are given once")
 
     def _claim(self, request: ClaimRequest, now: int) -> tuple[Claim, ...]:
         state = self._state
@@ -195,17 +208,23 @@ class MemoryStore(MemoryQueries):
         with self._lock:
             now, state = self._now(now), self._state
             rows = self._rows(ids, CANCELLABLE)
-            for row in rows:
+            all_rows = state.with_unended_parts(rows)
+            for row in all_rows:
                 state.end(row, DocumentState.CANCELLED, now)
-            self._log_rows(EventKind.CANCELLED, rows, operator, now)
+            self._log_rows(EventKind.CANCELLED, all_rows, operator, now)
+            self._notify()
             return tuple(row.id for row in rows)
 
-    def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
+    def retry(
+        self, ids: Sequence[str], operator: Operator, *, from_start: bool = False, now: int | None = None
+    ) -> tuple[Receipt, ...]:
         with self._lock:
             now, state = self._now(now), self._state
-            rows = self._rows(ids, RETRYABLE)
-            for row in rows:
-                state.retry(row, now)
+            rows = []
+            for row in self._rows(ids, RETRYABLE):
+                if row.id in state.documents and state.can_retry(row):
+                    state.retry(row, now, from_start=from_start)
+                    rows.append(row)
             self._log_rows(EventKind.RETRIED, rows, operator, now)
             self._notify()
             return tuple(Receipt(row.id, row.level, row.count) for row in rows)
@@ -280,7 +299,8 @@ class MemoryStore(MemoryQueries):
             known = self._state.queues.get(name)
             before = DEFAULT_QUEUE_SETTINGS if known is None else known.settings
             settings = changed_queue_settings(before, changes)
-            self._state.queue(name).settings = settings
+            self._state.queue(name).change(settings)
+            self._notify()
             detail = {"queue": name, **changes}
             self._state.journal.append(EventKind.QUEUE_CHANGED, self._now(now), None, (), operator, detail)
             return settings

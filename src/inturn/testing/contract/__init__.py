@@ -39,15 +39,18 @@ pytest.register_assert_rewrite(
     "inturn.testing.contract.forecasts",
     "inturn.testing.contract.groups",
     "inturn.testing.contract.history",
+    "inturn.testing.contract.limits",
     "inturn.testing.contract.maintenance",
     "inturn.testing.contract.operations",
     "inturn.testing.contract.outcomes",
+    "inturn.testing.contract.parts",
     "inturn.testing.contract.queries",
     "inturn.testing.contract.queues",
     "inturn.testing.contract.search",
     "inturn.testing.contract.settings",
     "inturn.testing.contract.shares",
     "inturn.testing.contract.state_machine",
+    "inturn.testing.contract.steps",
     "inturn.testing.contract.submissions",
     "inturn.testing.contract.sweep",
     "inturn.testing.contract.workers",
@@ -64,14 +67,17 @@ from inturn.testing.contract import (  # noqa: E402 - after the rewrite is regis
     forecasts,
     groups,
     history,
+    limits,
     maintenance,
     operations,
     outcomes,
+    parts,
     queries,
     queues,
     search,
     settings,
     shares,
+    steps,
     submissions,
     sweep,
     workers,
@@ -96,6 +102,10 @@ class StoreContract(StoreSuite):
     TestShares = shares.TestShares
     TestGroups = groups.TestGroups
     TestQueues = queues.TestQueues
+    TestQueueLimits = limits.TestQueueLimits
+    TestSteps = steps.TestSteps
+    TestRetrySteps = steps.TestRetrySteps
+    TestParts = parts.TestParts
     TestHeartbeat = workers.TestHeartbeat
     TestWorkers = workers.TestWorkers
     TestPauseWorker = workers.TestPauseWorker

@@ -8,7 +8,7 @@ import pytest
 
 from inturn.clock import Clock
 from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
-from inturn.model import Claim, DocumentState, NewDocument, QueueSettings, QueueStatus
+from inturn.model import Claim, DocumentState, NewDocument, QueueSettings, QueueStatus, RateLimit
 from inturn.policy import Charge, Policy, TurnPolicy
 from inturn.policy.scheduler import MAX_QUEUES
 from inturn.store import Store
@@ -151,12 +151,17 @@ class TestQueues:
 
     @guarantee("S72")
     def test_settings_of_a_queue(self, harness: StoreHarness) -> None:
-        assert harness.queue.change_queue(OCR, ANNA, description="reads pages", weight=3) == ("reads pages", 3)
-        assert harness.queue.change_queue(OCR, ANNA, weight=0.5) == ("reads pages", 0.5)
-        assert harness.queue.queues()[1].settings == QueueSettings("reads pages", 0.5)
+        settings = harness.queue.change_queue(OCR, ANNA, description="reads pages", weight=3)
+        assert settings == QueueSettings("reads pages", 3)
+        assert harness.queue.change_queue(OCR, ANNA, weight=0.5) == QueueSettings("reads pages", 0.5)
+        settings = harness.queue.change_queue(OCR, ANNA, cap=20, rate=RateLimit(100, seconds(60)), manual=True)
+        assert settings == QueueSettings("reads pages", 0.5, 20, RateLimit(100, seconds(60)), manual=True)
+        assert harness.queue.queues()[1].settings == settings
+        settings = harness.queue.change_queue(OCR, ANNA, cap=None, rate=None, manual=False)
+        assert settings == QueueSettings("reads pages", 0.5)
         event = harness.store.events(0, limit=10)[-1]
         assert (event.kind, event.operator, event.detail) == (
-            EventKind.QUEUE_CHANGED, ANNA, {"queue": OCR, "weight": 0.5},
+            EventKind.QUEUE_CHANGED, ANNA, {"queue": OCR, "cap": None, "rate": None, "manual": False},
         )  # fmt: skip
         for changes in ({"weight": 0}, {"description": ""}, {"colour": "blue"}):
             with pytest.raises(InvalidInputError):
