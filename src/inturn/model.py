@@ -258,6 +258,11 @@ class NewDocument(_DocumentFields):
         return (self.queue,) if self.steps_text is None else split_steps(self.steps_text)
 
     @property
+    def steps_ahead(self) -> str | None:
+        """The steps after the first one, as stores write them."""
+        return None if self.steps_text is None else self.steps_text.partition(",")[2]
+
+    @property
     def metadata(self) -> Mapping[str, Any]:
         """The metadata, parsed from JSON on each access."""
         return NO_METADATA if self.metadata_json is None else MappingProxyType(json.loads(self.metadata_json))

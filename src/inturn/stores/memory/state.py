@@ -361,7 +361,10 @@ class State:
 
     def _return_to_start(self, row: Row, now: int) -> None:
         """Forget the steps that a document has behind it, and its parts."""
-        self.delete(self.steps.all_parts(row), now)
+        parts = self.steps.all_parts(row)
+        for part in sorted((part for part in parts if part.finished_at is None), key=attrgetter("seq")):
+            self.end(part, DocumentState.CANCELLED, now)
+        self.delete(parts, now)
         self.steps.results.pop(row.id, None)
         row.step, row.queue, row.ahead = 0, row.spec.queue, row.spec.steps[1:]
         row.queue_number = self.queue(row.queue).number

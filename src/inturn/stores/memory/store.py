@@ -221,7 +221,7 @@ class MemoryStore(MemoryQueries):
         with self._lock:
             now, state = self._now(now), self._state
             rows = []
-            for row in self._rows(ids, RETRYABLE):
+            for row in sorted(self._rows(ids, RETRYABLE), key=lambda row: row.parent is None):
                 if row.id in state.documents and state.can_retry(row):
                     state.retry(row, now, from_start=from_start)
                     rows.append(row)

@@ -9,22 +9,26 @@ SELECT customer, count(*) FROM running GROUP BY customer;
 -- name: count_ended_before
 SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
 WHERE ended.finished_at < %(before)s AND ended.seq <= %(up_to)s
-    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps);
+    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL);
 
 -- name: count_ended_before_of
 SELECT count(*) FROM document WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(before)s
-    AND seq <= %(up_to)s;
+    AND seq <= %(up_to)s
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL);
 
 -- name: ended_before
 SELECT document.seq, blob FROM ended JOIN document ON document.seq = ended.seq
 WHERE ended.finished_at < %(before)s AND ended.seq <= %(up_to)s
     AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL)
 ORDER BY ended.finished_at, ended.seq LIMIT %(limit)s FOR UPDATE OF document SKIP LOCKED;
 
 -- name: ended_before_of
 SELECT seq, blob FROM document
 WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(before)s
     AND seq <= %(up_to)s
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL)
 ORDER BY finished_at, seq LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
 -- name: forget_documents

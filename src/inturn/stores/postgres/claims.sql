@@ -20,7 +20,9 @@ SELECT
     queue_state.policy, newest.ordered, newest.scheduler_json, newest.deadlines, newest.version, newest.fence, newest.reserved,
     queue_state.paused_by, EXISTS (SELECT 1 FROM crash_sentinel), EXISTS (SELECT 1 FROM limits),
     (SELECT json_agg(json_build_array(seen_at, slots, CASE WHEN paused_by IS NOT NULL THEN name END, queues))::text FROM worker),
-    (SELECT json_agg(json_build_array(number, name, weight, paused_by IS NOT NULL))::text FROM named_queue),
+    (SELECT json_agg(
+        json_build_array(number, name, weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, tat)
+    )::text FROM named_queue),
     pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM queue_state, newest;
@@ -310,7 +312,7 @@ WITH wanted AS (
     RETURNING
         id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         document.fence, document.worker, lease_until, document.lane, error, name, uri, blob, sha256, size, media_type, batch,
-        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked, group_name, queue
+        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked, group_name, queue, steps, first_queue, step, ahead, parent, part
 ), requeued_removed AS (
     DELETE FROM requeued WHERE ctid = ANY (ARRAY(
         SELECT entry.at FROM wanted CROSS JOIN LATERAL (
@@ -382,6 +384,10 @@ SELECT * FROM claimed WHERE fence >= %(first_own_fence)s;
 -- name: save_queue_scheduler
 INSERT INTO queue_scheduler (queue, state) SELECT * FROM unnest(%(queue)s::int[], %(state)s::text[])
 ON CONFLICT (queue) DO UPDATE SET state = excluded.state;
+
+-- name: save_tat
+UPDATE named_queue SET tat = new.tat FROM unnest(%(queue)s::int[], %(tat)s::bigint[]) AS new (queue, tat)
+WHERE number = new.queue;
 
 -- name: running_by_queue
 SELECT queue, count(*) FROM running JOIN document ON document.seq = running.seq GROUP BY queue;

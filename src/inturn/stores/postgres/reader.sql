@@ -8,7 +8,23 @@ SELECT * FROM document_view WHERE id = %(id)s::uuid;
 
 -- name: files
 SELECT name, blob, size, sha256, media_type FROM file
-WHERE document = (SELECT seq FROM document WHERE id = %(id)s::uuid) ORDER BY name;
+WHERE (document, step) = (SELECT seq, step FROM document WHERE id = %(id)s::uuid) ORDER BY name;
+
+-- name: files_of_steps
+SELECT step, name, blob, size, sha256, media_type FROM file
+WHERE document = (SELECT seq FROM document WHERE id = %(id)s::uuid) ORDER BY step, name;
+
+-- name: last_files
+SELECT file.document, file.name, file.blob, file.size, file.sha256, file.media_type
+FROM document JOIN file ON file.document = document.seq AND file.step = document.step
+WHERE document.seq = ANY (%(seq)s::bigint[]);
+
+-- name: parts
+SELECT seq, id, part, name, state, CASE state WHEN 'done' THEN result END, CASE state WHEN 'failed' THEN error END
+FROM document
+WHERE parent = %(id)s::uuid AND part > %(after)s
+    AND split_step = (SELECT max(split_step) FROM document WHERE parent = %(id)s::uuid)
+ORDER BY part LIMIT %(limit)s;
 
 -- name: known_blobs
 SELECT blob FROM document WHERE blob = ANY (%(blob)s::text[])
@@ -27,6 +43,8 @@ WHERE seq < %(after)s AND seq >= %(first)s::bigint
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
   AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
+  AND (%(parent)s::uuid IS NULL OR parent = %(parent)s::uuid)
+  AND (%(parts)s::boolean IS NULL OR (parent IS NOT NULL) = %(parts)s::boolean)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -41,6 +59,8 @@ WHERE owner = %(owner)s::bigint AND lane > 9 AND seq < %(after)s AND seq >= %(fi
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
   AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
+  AND (%(parent)s::uuid IS NULL OR parent = %(parent)s::uuid)
+  AND (%(parts)s::boolean IS NULL OR (parent IS NOT NULL) = %(parts)s::boolean)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -58,6 +78,8 @@ CROSS JOIN LATERAL (
       AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
       AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
       AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
+      AND (%(parent)s::uuid IS NULL OR parent = %(parent)s::uuid)
+      AND (%(parts)s::boolean IS NULL OR (parent IS NOT NULL) = %(parts)s::boolean)
       AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
       AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
       AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -74,6 +96,8 @@ WHERE seq > %(after)s AND seq <= %(last)s::bigint
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
   AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
+  AND (%(parent)s::uuid IS NULL OR parent = %(parent)s::uuid)
+  AND (%(parts)s::boolean IS NULL OR (parent IS NOT NULL) = %(parts)s::boolean)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -88,6 +112,8 @@ WHERE owner = %(owner)s::bigint AND lane > 9 AND seq > %(after)s AND seq <= %(la
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
   AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
+  AND (%(parent)s::uuid IS NULL OR parent = %(parent)s::uuid)
+  AND (%(parts)s::boolean IS NULL OR (parent IS NOT NULL) = %(parts)s::boolean)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -105,6 +131,8 @@ CROSS JOIN LATERAL (
       AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
       AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
       AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
+      AND (%(parent)s::uuid IS NULL OR parent = %(parent)s::uuid)
+      AND (%(parts)s::boolean IS NULL OR (parent IS NOT NULL) = %(parts)s::boolean)
       AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
       AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
       AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))
@@ -135,6 +163,8 @@ WHERE seq BETWEEN %(first)s::bigint AND %(last)s::bigint
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(group_name)s::text IS NULL OR group_name = %(group_name)s::text)
   AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
+  AND (%(parent)s::uuid IS NULL OR parent = %(parent)s::uuid)
+  AND (%(parts)s::boolean IS NULL OR (parent IS NOT NULL) = %(parts)s::boolean)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND submitted_at >= %(submitted_since)s::bigint AND submitted_at < %(submitted_until)s::bigint
   AND (%(ended_since)s::bigint IS NULL OR (finished_at >= %(ended_since)s::bigint AND finished_at < %(ended_until)s::bigint))

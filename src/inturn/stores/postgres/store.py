@@ -141,7 +141,7 @@ class PostgresStore(SqlStore):
         return AckAndClaim(statuses, claimed)
 
     def _ack(self, outcomes: Sequence[Outcome], now: int | None) -> tuple[AckStatus, ...]:
-        return self.run_transitions(lambda transitions: transitions.ack(outcomes), now)
+        return self.run_transitions(lambda transitions: self.ack(transitions, outcomes, now), now)
 
     def _finish_statement(self, outcomes: Sequence[Outcome], now: int | None) -> SingleWrite | None:
         """Return the statement that records outcomes which are all successes without files; otherwise None."""

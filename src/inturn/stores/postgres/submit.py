@@ -25,7 +25,7 @@ from inturn.stores.sql.submit import (
 
 TOO_MANY_QUEUES: Final = "too many queues"
 """What the function `queue_number` raises."""
-_SHARED_COLUMNS: Final = ("cost", "max_attempts", "delay", "queue")
+_SHARED_COLUMNS: Final = ("cost", "max_attempts", "delay", "queue", "steps")
 
 
 class PostgresSubmitter(Submitter):
@@ -44,6 +44,9 @@ class PostgresSubmitter(Submitter):
             instant = self._queries.fetch_one("policy_and_time") or (0, 0)
         policy, now = instant
         return LockedCustomer(owner, counter, policy, now if self._fixed_now is None else self._fixed_now)
+
+    def allocate_seqs(self, n: int) -> Sequence[int]:
+        return [seq for (seq,) in self._queries.fetch_all("allocate_seqs", n=n)]
 
     def insert(self, submission: Submission, customer: LockedCustomer) -> tuple[Receipt, ...]:
         version = self._cache.policy(self._queries, customer.policy)

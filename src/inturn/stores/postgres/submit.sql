@@ -29,14 +29,15 @@ WITH checked AS MATERIALIZED (
     INSERT INTO document (
         seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts, name,
         uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, group_name,
-        queue
+        queue, steps, ahead
     )
     SELECT
         nextval('document_seq'), %(id)s::uuid, id, level, level + CASE %(queue)s::text WHEN 'default' THEN 0 ELSE 10 * queue_number(%(queue)s::text) END
             + CASE WHEN %(group_name)s::text IS NULL THEN 0 ELSE 1000 * group_number(id, %(group_name)s::text) END,
         first, now, now, %(metadata)s, %(lower_name)s, %(cost)s,
         %(max_attempts)s::int, %(name)s, %(uri)s, %(blob)s, %(sha256)s, %(size)s, %(media_type)s, %(batch)s, %(pages)s,
-        0, 0, 'waiting', %(group_name)s::text, %(queue)s::text
+        0, 0, 'waiting', %(group_name)s::text, %(queue)s::text, %(steps)s::text,
+        substr(%(steps)s::text, position(',' IN %(steps)s::text) + 1)
     FROM (
         SELECT
             *, 1 + cardinality(%(thresholds)s::bigint[]) - width_bucket(first, %(thresholds)s::bigint[]) AS level
@@ -62,7 +63,7 @@ WITH checked AS MATERIALIZED (
     INSERT INTO document (
         seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts,
         start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at,
-        group_name, queue
+        group_name, queue, steps, ahead
     )
     SELECT
         nextval('document_seq'), id, customer, level, level + CASE queue WHEN 'default' THEN 0 ELSE 10 * queue_number(queue) END
@@ -70,7 +71,7 @@ WITH checked AS MATERIALIZED (
         count, now, now, nullif(metadata, ''), lower_name,
         cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, 0,
         CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END, CASE WHEN delay > 0 THEN now + delay END,
-        CASE WHEN delay > 0 THEN now END, group_name, queue
+        CASE WHEN delay > 0 THEN now END, group_name, queue, steps, substr(steps, position(',' IN steps) + 1)
     FROM (
         SELECT
             item.*, checked.id AS customer, now, first - (position - 1) AS count,
@@ -78,18 +79,19 @@ WITH checked AS MATERIALIZED (
                 - width_bucket(first - (position - 1), %(thresholds)s::bigint[]) AS level,
             coalesce(own_cost, %(same_cost)s) AS cost,
             coalesce(own_max_attempts, %(same_max_attempts)s::int) AS max_attempts,
-            coalesce(own_delay, %(same_delay)s) AS delay, coalesce(own_queue, %(same_queue)s::text) AS queue
+            coalesce(own_delay, %(same_delay)s) AS delay, coalesce(own_queue, %(same_queue)s::text) AS queue,
+            coalesce(own_steps, %(same_steps)s::text) AS steps
         FROM checked, ROWS FROM (
             unnest(
                 %(id)s::uuid[], %(lower_name)s::text[], %(cost)s::double precision[], %(max_attempts)s::int[],
                 %(start_by)s::bigint[], %(name)s::text[], %(uri)s::text[], %(blob)s::text[], %(sha256)s::text[],
                 %(size)s::bigint[], %(media_type)s::text[], %(batch)s::text[], %(pages)s::bigint[], %(delay)s::bigint[],
-                %(group_name)s::text[], %(queue)s::text[]
+                %(group_name)s::text[], %(queue)s::text[], %(steps)s::text[]
             ),
             unnest(string_to_array(%(metadata)s::text, chr(31)))
         ) WITH ORDINALITY AS item (
             id, lower_name, own_cost, own_max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages,
-            own_delay, group_name, own_queue, metadata, position
+            own_delay, group_name, own_queue, own_steps, metadata, position
         )
     ) AS new_document
     RETURNING seq, lane, count, due_at
@@ -113,6 +115,31 @@ WITH checked AS MATERIALIZED (
     SELECT now, 'submitted', ARRAY[%(customer)s::text], %(id)s::uuid[] FROM checked
 )
 SELECT first, now FROM checked;
+
+-- name: allocate_seqs
+SELECT nextval('document_seq') FROM generate_series(1, %(n)s);
+
+-- name: add_parts
+INSERT INTO document (
+    seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts,
+    start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at,
+    group_name, queue, steps, ahead, parent, part, split_step
+)
+SELECT
+    seq, id, %(customer)s, level, lane, count, %(now)s, %(now)s, metadata, lower_name, cost, max_attempts, start_by, name,
+    uri, blob, sha256, size, media_type, batch, pages, delay, 0, CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END,
+    CASE WHEN delay > 0 THEN %(now)s::bigint + delay END, CASE WHEN delay > 0 THEN %(now)s::bigint END, group_name, queue,
+    steps, ahead, %(parent)s::uuid, part, %(split_step)s
+FROM unnest(
+    %(seq)s::bigint[], %(id)s::uuid[], %(level)s::int[], %(lane)s::int[], %(count)s::bigint[], %(metadata)s::text[],
+    %(lower_name)s::text[], %(cost)s::double precision[], %(max_attempts)s::int[], %(start_by)s::bigint[],
+    %(name)s::text[], %(uri)s::text[], %(blob)s::text[], %(sha256)s::text[], %(size)s::bigint[], %(media_type)s::text[],
+    %(batch)s::text[], %(pages)s::bigint[], %(delay)s::bigint[], %(group_name)s::text[], %(queue)s::text[],
+    %(steps)s::text[], %(ahead)s::text[], %(part)s::int[]
+) AS item (
+    seq, id, level, lane, count, metadata, lower_name, cost, max_attempts, start_by, name, uri, blob, sha256, size,
+    media_type, batch, pages, delay, group_name, queue, steps, ahead, part
+);
 
 -- name: lock_customer
 SELECT id, count, updated_at, settings FROM customer WHERE name = %(name)s FOR NO KEY UPDATE;

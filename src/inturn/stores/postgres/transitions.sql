@@ -60,12 +60,66 @@ SELECT DISTINCT customer FROM document WHERE id = ANY (%(id)s::uuid[]);
 -- name: lock_documents
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, lease_until
+    charged, lease_until, step, queue, ready_at, parent IS NOT NULL, count
 FROM document
 WHERE id = ANY (%(id)s::uuid[]) ORDER BY seq FOR NO KEY UPDATE;
 
 -- name: states_of
 SELECT id, fence, state FROM document WHERE id = ANY (%(id)s::uuid[]);
+
+-- name: move_documents
+WITH moved AS (
+    UPDATE document SET
+        state = new.state, first_queue = coalesce(first_queue, document.queue), queue = new.queue, lane = new.lane,
+        level = new.level, count = new.count, step = step + 1, ahead = new.ahead,
+        ready_at = CASE new.state WHEN 'waiting' THEN %(now)s ELSE ready_at END, attempt = 0, start_by = NULL,
+        due_at = NULL, lease_until = NULL, worker = NULL, error = NULL, last_outcome = new.last_outcome,
+        began_at = new.began_at, worked = new.worked
+    FROM unnest(
+        %(seq)s::bigint[], %(state)s::text[], %(queue)s::text[], %(lane)s::int[], %(level)s::int[], %(count)s::bigint[],
+        %(ahead)s::text[], %(last_outcome)s::text[], %(began_at)s::bigint[], %(worked)s::bigint[]
+    ) AS new (seq, state, queue, lane, level, count, ahead, last_outcome, began_at, worked)
+    WHERE document.seq = new.seq
+    RETURNING customer, document.lane, document.seq, ready_at, cost, lease_check_at, document.state
+), running_removed AS (
+    DELETE FROM running WHERE ctid = ANY (ARRAY(
+        SELECT entry.at FROM moved CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM running
+            WHERE running.lease_check_at = moved.lease_check_at AND running.seq = moved.seq LIMIT 1
+        ) AS entry
+    ))
+)
+INSERT INTO requeued (customer, lane, seq, ready_at, cost)
+SELECT customer, lane, seq, ready_at, cost FROM moved WHERE state = 'waiting';
+
+-- name: split_without_unended_parts
+SELECT
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
+    charged, lease_until, step, queue, ready_at, parent IS NOT NULL, count
+FROM document
+WHERE id = ANY (ARRAY(SELECT DISTINCT parent FROM document WHERE seq = ANY (%(seq)s::bigint[]))) AND state = 'split'
+    AND NOT EXISTS (SELECT 1 FROM document AS part WHERE part.parent = document.id AND part.finished_at IS NULL);
+
+-- name: unended_parts
+SELECT id FROM document WHERE parent = ANY (%(id)s::uuid[]) AND finished_at IS NULL ORDER BY seq;
+
+-- name: parts_below
+WITH RECURSIVE below (id) AS (
+    SELECT * FROM unnest(%(id)s::uuid[])
+    UNION ALL
+    SELECT document.id FROM document JOIN below ON document.parent = below.id
+)
+SELECT id FROM document WHERE id = ANY (ARRAY(SELECT id FROM below)) AND id <> ALL (%(id)s::uuid[]) ORDER BY seq;
+
+-- name: forget_steps
+WITH files_removed AS (
+    DELETE FROM file WHERE document = %(seq)s
+), results_removed AS (
+    UPDATE attempt SET result = NULL FROM document
+    WHERE document.seq = %(seq)s AND attempt.customer = document.customer AND attempt.document = document.id
+        AND attempt.result IS NOT NULL
+)
+UPDATE document SET step = 0, ahead = %(ahead)s WHERE seq = %(seq)s;
 
 -- name: finish_documents
 WITH finished AS (
@@ -78,7 +132,7 @@ WITH finished AS (
         %(id)s::uuid[], %(fence)s::bigint[], %(result)s::text[], %(began_after)s::bigint[], %(worked)s::bigint[]
     ) AS outcome (id, fence, result, began_after, worked)
     WHERE document.id = outcome.id AND document.fence = outcome.fence AND state = 'running'
-    RETURNING document.id, customer, seq, lease_check_at, lane, cost, charged, document.worked
+    RETURNING document.id, customer, seq, lease_check_at, lane, cost, charged, document.worked, step, parent
 ), running_removed AS (
     DELETE FROM running WHERE ctid = ANY (ARRAY(
         SELECT entry.at FROM finished CROSS JOIN LATERAL (
@@ -91,7 +145,7 @@ WITH finished AS (
 )
 SELECT
     id, customer, seq, EXISTS (SELECT 1 FROM customer WHERE customer.id = finished.customer AND capped), lane, cost, charged,
-    worked
+    worked, step, parent IS NOT NULL
 FROM finished;
 
 -- name: finish_documents_and_log
@@ -108,7 +162,7 @@ WITH finished AS (
     ) AS instant
     WHERE document.id = outcome.id AND document.fence = outcome.fence AND state = 'running'
     RETURNING
-        document.id, customer, seq, lease_check_at, finished_at, position, lane, cost, charged, document.worked
+        document.id, customer, seq, lease_check_at, finished_at, position, lane, cost, charged, document.worked, parent
 ), finished_of AS (
     SELECT finished.*, customer.name, customer.capped FROM finished JOIN customer ON customer.id = finished.customer
 ), running_removed AS (
@@ -127,17 +181,19 @@ WITH finished AS (
         CASE WHEN charged IS NOT NULL THEN 0 END, CASE WHEN charged IS NOT NULL THEN cost END, charged,
         CASE WHEN charged IS NOT NULL THEN worked END
     FROM finished_of WHERE capped OR charged IS NOT NULL ORDER BY position
+), ended_parts_added AS (
+    INSERT INTO lane_log (customer, kind, seq) SELECT customer, 'part_ended', seq FROM finished WHERE parent IS NOT NULL
 ), events_added AS (
     INSERT INTO event_outbox (at, kind, customers, documents)
     SELECT min(finished_at), 'finished', array_agg(name ORDER BY position), array_agg(id ORDER BY position)
     FROM finished_of HAVING count(*) > 0
 )
-SELECT id, capped FROM finished_of;
+SELECT id, capped OR parent IS NOT NULL FROM finished_of;
 
 -- name: add_files
-INSERT INTO file (document, name, blob, size, sha256, media_type)
+INSERT INTO file (document, step, name, blob, size, sha256, media_type)
 SELECT * FROM unnest(
-    %(document)s::bigint[], %(name)s::text[], %(blob)s::text[], %(size)s::bigint[], %(sha256)s::text[],
+    %(document)s::bigint[], %(step)s::int[], %(name)s::text[], %(blob)s::text[], %(size)s::bigint[], %(sha256)s::text[],
     %(media_type)s::text[]
 );
 
@@ -230,7 +286,7 @@ WITH old AS (
     DELETE FROM ended USING old WHERE ended.finished_at = old.finished_at AND ended.seq = old.seq
 )
 UPDATE document SET
-    seq = nextval('document_seq'), level = %(level)s, lane = lane - mod(lane, 10) + %(level)s, count = %(count)s, state = 'waiting',
+    seq = nextval('document_seq'), level = %(level)s, lane = %(lane)s, queue = %(queue)s, count = %(count)s, state = %(state)s,
     ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
     error = NULL, last_outcome = NULL, began_at = NULL, worked = NULL
 WHERE seq = %(seq)s

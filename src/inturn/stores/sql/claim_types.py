@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from inturn.model import DEFAULT_QUEUE
+from inturn.model import DEFAULT_QUEUE, RateLimit
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.lane_groups import GroupWrites
 from inturn.stores.sql.lane_log import LaneChange
@@ -51,11 +52,19 @@ class QueueRow(NamedTuple):
     name: str
     weight: float
     is_paused: bool
+    cap: int | None
+    rate: RateLimit | None
+    tat: int
+    """The theoretical arrival time of its rate limit (`inturn.policy.rates`)."""
 
 
-def queue_rows(rows: Iterable[tuple[int, str, float, bool]]) -> list[QueueRow]:
+def queue_rows(rows: Iterable[Row]) -> list[QueueRow]:
     """Return all queues, by number."""
-    return sorted(QueueRow(number, name, weight, bool(is_paused)) for number, name, weight, is_paused in rows)
+    queues = []
+    for number, name, weight, is_paused, cap, documents, per, tat in rows:
+        rate = None if documents is None else RateLimit(documents, per)
+        queues.append(QueueRow(number, name, weight, bool(is_paused), cap, rate, tat))
+    return sorted(queues, key=itemgetter(0))
 
 
 def worker_states(

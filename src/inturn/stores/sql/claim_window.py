@@ -37,6 +37,7 @@ class ClaimWindow(LaneLoader):
         self._is_applying_log = False
         self._lanes_without_head: set[TableLane] = set()
         self._has_applied_log = False
+        self._ended_parts: list[LaneChange] = []
         self.fence = queue.fence
 
     # -- changes to lanes -----------------------------------------------------------------------------------------
@@ -63,6 +64,8 @@ class ClaimWindow(LaneLoader):
             customer = self.customer(owner)
             self._tracker.stopped(customer)
             self._mark_customer_dirty(owner, customer)
+        elif kind == "part_ended":
+            self._ended_parts.append(change)
         elif kind == "changed":
             self.set_limits(owner, change.settings, change.n or 0)
         elif kind == "in_flight":
@@ -101,6 +104,15 @@ class ClaimWindow(LaneLoader):
         if change.kind == "joined":
             holder.include_new(change.head)
         holder.include(change.head)
+
+    def is_due(self, now: int) -> bool:
+        """Whether anything may be due, or a part has ended."""
+        return bool(self._ended_parts) or self.deadlines.any_due(now)
+
+    def take_ended_parts(self) -> list[LaneChange]:
+        """Return the changes that say that a part has ended, and forget them."""
+        ended, self._ended_parts = self._ended_parts, []
+        return ended
 
     def set_limits(self, owner: int, settings: str | None, running: int) -> None:
         """Give a customer new settings, and `running` documents that run."""

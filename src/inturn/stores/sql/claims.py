@@ -10,8 +10,9 @@ from inturn.store_types import WORKER_RETENTION, ClaimRequest, EventKind
 from inturn.stores.sql import clock_skew
 from inturn.stores.sql.claim_types import ClaimedRow, ClaimQueries, StartedEvent
 from inturn.stores.sql.claim_window import ClaimWindow
-from inturn.stores.sql.lane_log import LaneChange
+from inturn.stores.sql.lane_log import LOG_COLUMNS, LaneChange
 from inturn.stores.sql.queries import NewEvent, QueueCache
+from inturn.stores.sql.queue_limits import QueueLimits
 from inturn.stores.sql.recount import corrections, discrepancies
 from inturn.stores.sql.rows import Row, document_from_row
 from inturn.stores.sql.transitions import MAX_DUE_PER_TRANSACTION, Transitions
@@ -46,6 +47,7 @@ class ClaimRun:
         logged = queries.take_lane_log(whole=whole_log)
         self.window.add_lanes_of_changes(queries.logged_lanes())
         self.window.apply([*logged, *changes])
+        self.limits = QueueLimits(queries)
         self._claimed: list[ClaimedRow] = []
         self._started: list[StartedEvent] = []
         self._events: list[tuple[int, NewEvent]] = []
@@ -64,7 +66,7 @@ class ClaimRun:
 
     def serve(self, request: ClaimRequest, now: int) -> Sequence[ClaimedRow] | None:
         """Claim for one request. None, with nothing claimed, if something is due that must be processed before."""
-        is_due = self.window.deadlines.any_due(now)
+        is_due = self.window.is_due(now)
         if is_due and (self._started or MAX_DUE_PER_TRANSACTION in self.process_due(now)):
             return None
         if self.queue.is_paused(request.worker):
@@ -72,6 +74,7 @@ class ClaimRun:
         queues = [queue for queue in self.queue.queues if queue.name in request.queues and not queue.is_paused]
         for queue in queues:
             self.window.review_shares(queue, now)
+            self.limits.add(queue)
         taken = list(self._take(request, {queue.number: queue.weight for queue in queues}, now))
         if taken:
             names = self._cache.customer_names(self.queries, {row.owner for row in taken})
@@ -83,10 +86,11 @@ class ClaimRun:
 
     def _take(self, request: ClaimRequest, weights: Mapping[int, float], now: int) -> Iterable[ClaimedRow]:
         for _ in range(request.limit):
-            taken = self.window.take_next(weights, now)
+            taken = self.window.take_next(self.limits.open(weights, now), now)
             if taken is None:
                 return
             lane, head = taken
+            self.limits.started(lane.queue, now)
             self.window.fence += 1
             times = (now, now + request.lease)
             charged = self.window.scheduler(lane.queue).last_charge
@@ -94,6 +98,8 @@ class ClaimRun:
 
     def save(self, *, is_last: bool = True) -> list[Row]:
         """Write everything; return the rows of documents claimed. `is_last`: no statement follows."""
+        self.queries.execute_many("append_to_lane_log", LOG_COLUMNS, self.window.take_ended_parts())  # for a claim
+        self.queries.execute_many("save_tat", ("queue", "tat"), self.limits.changed_tats())
         write = self.window.to_write(self._claimed, self._started, self._events)
         return self.queries.save_claim(write, is_last=is_last)
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from inturn.model import CustomerSettings, settings_to_dict
 from inturn.policy.groups import UNGROUPED, GroupName
-from inturn.policy.scheduler import LEVELS, TRACKS, Head
+from inturn.policy.scheduler import LEVELS, TRACKS, Head, track_of
 from inturn.stores.sql.queries import Queries
 
 LOG_COLUMNS: Final = (
@@ -27,7 +27,7 @@ class LaneChange(NamedTuple):
     n: int | None = None
     """The change of the lane's length, wherever `lane` is set; otherwise the customer's running documents."""
     seq: int | None = None
-    """Of a document; with `in_flight`, the number of a queue."""
+    """Of a document; with `in_flight`, the number of a queue. With `part_ended`, that of the part."""
     ready_at: int | None = None
     cost: float | None = None
     settings: str | None = None
@@ -82,6 +82,10 @@ class LaneLog:
         """All `n` documents of a lane are gone."""
         self._add(owner, "emptied", lane, -n)
 
+    def part_ended(self, owner: int, seq: int) -> None:
+        """A document that is a part of another one has ended."""
+        self._add(owner, "part_ended", None, None, seq)
+
     def stopped(self, owner: int) -> None:
         """A document of a customer with a cap runs no more."""
         self._add(owner, "stopped")
@@ -131,6 +135,11 @@ def queue_of(track: int) -> int:
 def move_to_level(lane: int, level: int) -> int:
     """Return the number of the lane of the same queue and group in another level."""
     return lane - level_of(lane) + level
+
+
+def move_to_queue(lane: int, queue: int, level: int) -> int:
+    """Return the number of the lane of the same group in another queue. A document that is expedited stays so."""
+    return lane_number(track_of(queue, level_of(lane) and level), lane // TRACKS)
 
 
 def _stored(head: Head) -> tuple[int, int, float]:

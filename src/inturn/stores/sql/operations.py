@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from inturn.errors import NotFoundError, VersionConflictError
 from inturn.model import (
@@ -16,43 +16,67 @@ from inturn.model import (
     Receipt,
     changed_queue_settings,
     changed_settings,
+    join_steps,
     settings_to_dict,
+    split_steps,
 )
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastLog, ForecastOutcome
 from inturn.store_answers import PruneResult
-from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, EventKind, Operator, PolicyVersion
+from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, PART_RETRYABLE, EventKind, Operator, PolicyVersion
 from inturn.stores.sql.lane_log import lane_track, level_of, queue_of
 from inturn.stores.sql.queries import Queries, scalar
-from inturn.stores.sql.rows import Row, parse_settings
+from inturn.stores.sql.rows import Row, parse_settings, queue_settings_from_row
 from inturn.stores.sql.submit import Submitter
-from inturn.stores.sql.transitions import Transitions
+from inturn.stores.sql.transitions import DocumentFacts, StartOfSteps, Transitions
+
+SETTINGS_COLUMN: Final = 4
+"""The first column of a queue's settings in `named_queues`."""
 
 
 def cancel(transitions: Transitions, ids: Sequence[str], operator: Operator) -> tuple[str, ...]:
-    """Cancel documents that have not ended."""
-    cancelled = []
-    for id_, facts in transitions.lock_documents(ids, CANCELLABLE):
-        transitions.cancel(facts)
-        transitions.record_event(EventKind.CANCELLED, facts)
-        cancelled.append(id_)
+    """Cancel documents that have not ended, with their parts."""
+    locked = transitions.lock_documents(ids, CANCELLABLE)
+    cancelled: set[str] = set()
+    for _, facts in locked:
+        if facts.id in cancelled:  # as a part of a document before it
+            continue
+        for other in (facts, *transitions.unended_parts(facts)):
+            if other.id not in cancelled:
+                transitions.cancel(other)
+                transitions.record_event(EventKind.CANCELLED, other)
+                cancelled.add(other.id)
     transitions.add_grouped_events((EventKind.CANCELLED,), operator)
-    return tuple(cancelled)
+    return tuple(id_ for id_, _ in locked)
 
 
 def retry(
-    transitions: Transitions, submitter: Submitter, ids: Sequence[str], operator: Operator
+    transitions: Transitions, submitter: Submitter, ids: Sequence[str], operator: Operator, *, from_start: bool
 ) -> tuple[Receipt, ...]:
-    """Queue ended documents again, by a new check each. Their customers are locked before any document."""
-    counters, receipts = submitter.lock_owners(ids), []
-    version = scalar(transitions.queries, "policy_number")
-    for id_, facts in transitions.lock_documents(ids, RETRYABLE):
+    """Queue ended documents again, by a new check each. Their customers are locked before any document.
+
+    Parts go first, so that a document which is retried with them waits for them.
+    """
+    counters, receipts, queries = submitter.lock_owners(ids), [], transitions.queries
+    version = scalar(queries, "policy_number")
+    for id_, facts in sorted(transitions.lock_documents(ids, RETRYABLE), key=lambda locked: not locked[1].is_part):
+        if facts.is_part and scalar(queries, "state_of_whole", seq=facts.seq) not in PART_RETRYABLE:
+            continue
+        if from_start:
+            transitions.delete_parts(facts)
+        start = _start_of_steps(queries, submitter, facts) if from_start else None
         checked = submitter.apply_checks(facts.owner, counters[facts.owner], 1, transitions.now, version)
         counters[facts.owner] = checked.counter
-        receipts.append(transitions.retry(facts, id_, checked.levels[0][0], checked.counter.count))
+        receipts.append(transitions.retry(facts, id_, checked.levels[0][0], checked.counter.count, start))
         transitions.record_event(EventKind.RETRIED, facts)
     transitions.add_grouped_events((EventKind.RETRIED,), operator)
     return tuple(receipts)
+
+
+def _start_of_steps(queries: Queries, submitter: Submitter, facts: DocumentFacts) -> StartOfSteps:
+    """Return where a document began."""
+    queue, steps = queries.fetch_one("submitted_steps", seq=facts.seq) or (facts.queue, None)
+    return StartOfSteps(queue, submitter.queue_number(queue), join_steps(split_steps(steps)[1:]))
 
 
 def expedite(transitions: Transitions, id_: str, operator: Operator, *, undo: bool) -> bool:
@@ -115,7 +139,7 @@ def set_paused(transitions: Transitions, kind: EventKind, operator: Operator, qu
 
 
 def require_queue(queries: Queries, name: str) -> Row:
-    """Return number, name, description, weight, and who paused it and why; NotFoundError for an unknown name."""
+    """Return number, name, who paused it and why, and the settings; NotFoundError for an unknown name."""
     row = next((row for row in queries.fetch_all("named_queues") if row[1] == name), None)
     if row is None:
         raise NotFoundError(f"there is no queue {name!r}; a queue is made with its first document")
@@ -129,9 +153,21 @@ def change_queue(
     queries = transitions.queries
     queries.execute("lock_queues")
     row = next((row for row in queries.fetch_all("named_queues") if row[1] == name), None)
-    settings = changed_queue_settings(QueueSettings() if row is None else QueueSettings(*row[2:4]), changes)
-    number = submitter.queue_number(name)
-    queries.execute("set_queue", number=number, description=settings.description, weight=float(settings.weight))
+    before = QueueSettings() if row is None else queue_settings_from_row(row[SETTINGS_COLUMN:])
+    settings = changed_queue_settings(before, changes)
+    documents, per = settings.rate or (None, None)
+    queries.execute(
+        "set_queue",
+        number=submitter.queue_number(name),
+        description=settings.description,
+        weight=float(settings.weight),
+        cap=settings.cap,
+        documents=documents,
+        per=per,
+        manual=int(settings.manual),
+        form=settings.form,
+        is_new_rate=settings.rate != before.rate,
+    )
     transitions.add_event(EventKind.QUEUE_CHANGED, None, operator, {"queue": name, **changes})
     return settings
 

@@ -1,12 +1,12 @@
 """Read a queue: each call one snapshot."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from inturn.errors import NotFoundError
-from inturn.model import Customer, Document, DocumentState, LaneStatus, QueueSettings, QueueStatus, ResultFile
-from inturn.policy import Order
+from inturn.model import Customer, Document, DocumentState, LaneStatus, QueueStatus, ResultFile
+from inturn.policy import Order, rates
 from inturn.policy.forecasts import ForecastLog
 from inturn.policy.scheduler import FIRST_QUEUE, LEVELS, Head, track_of
 from inturn.policy.slot_share import SlotShares
@@ -28,7 +28,6 @@ from inturn.store_answers import (
 from inturn.store_types import (
     ALL_TIME,
     MAX_ERROR_BEGINNING,
-    MAX_STORED_ATTEMPTS,
     Attempt,
     CustomerFilter,
     DocumentFilter,
@@ -36,7 +35,9 @@ from inturn.store_types import (
     Event,
     EventKind,
     Operator,
+    PartResult,
     PolicyVersion,
+    StepResult,
     TimeRange,
 )
 from inturn.stores.sql.claim_types import LaneQueries
@@ -54,6 +55,7 @@ from inturn.stores.sql.rows import (
     normalize_id,
     parse_settings,
     policy_from_row,
+    queue_settings_from_row,
     text_id,
 )
 from inturn.stores.sql.scheduler_state import INITIAL_STATE, scheduler_from_json
@@ -90,8 +92,31 @@ class QueueReader:
 
     def attempts(self, id_: str) -> tuple[Attempt, ...]:
         self.document(id_)
-        rows = self.queries.fetch_all("attempts", id=normalize_id(id_), kept=MAX_STORED_ATTEMPTS)
-        return tuple(attempt_from_row(row) for row in reversed(rows))
+        return tuple(attempt_from_row(row) for row in self.queries.fetch_all("attempts", id=normalize_id(id_)))
+
+    def results(self, id_: str) -> tuple[StepResult, ...]:
+        document, files = self.document(id_), self._files_by_step(id_)
+        rows = self.queries.fetch_all("step_results", id=normalize_id(id_))
+        if document.state is DocumentState.DONE:
+            rows.append((document.step, document.queue, self.result(id_)))
+        return tuple(StepResult(step, queue, text, tuple(files.get(step, ()))) for step, queue, text in rows)
+
+    def _files_by_step(self, id_: str) -> dict[int, list[ResultFile]]:
+        files: dict[int, list[ResultFile]] = {}
+        for step, *file in self.queries.fetch_all("files_of_steps", id=normalize_id(id_)):
+            files.setdefault(step, []).append(ResultFile._make(file))
+        return files
+
+    def parts(self, id_: str, limit: int, after: int) -> tuple[PartResult, ...]:
+        self.document(id_)
+        rows = self.queries.fetch_all("parts", id=normalize_id(id_), limit=limit, after=after)
+        files: dict[int, list[ResultFile]] = {}
+        for seq, *file in self.queries.fetch_many("last_files", ("seq",), [(row[0],) for row in rows]) if rows else ():
+            files.setdefault(seq, []).append(ResultFile._make(file))
+        return tuple(
+            PartResult(text_id(part_id), part, name, STATES[state], result, error, tuple(sorted(files.get(seq, ()))))
+            for seq, part_id, part, name, state, result, error in rows
+        )
 
     def ahead_in_lane(self, id_: str) -> int:
         self.document(id_)
@@ -166,6 +191,8 @@ class QueueReader:
             "batch": where.batch,
             "group_name": where.group,
             "queue": where.queue,
+            "parent": None if where.parent is None else normalize_id(where.parent),
+            "parts": where.parts,
             "text": None if where.text is None else where.text.lower(),
         }
 
@@ -304,7 +331,7 @@ class QueueReader:
         if queue is None:
             row = self.queries.fetch_one("paused")
             return None if row is None else Operator(*row)
-        by, why = require_queue(self.queries, queue)[-2:]
+        by, why = require_queue(self.queries, queue)[2:4]
         return None if by is None else Operator(by, why)
 
     def queues(self) -> tuple[QueueStatus, ...]:
@@ -314,9 +341,9 @@ class QueueReader:
         running: dict[str, int] = dict(self.queries.fetch_all("running_by_queue"))
         return tuple(
             QueueStatus(
-                name, QueueSettings(description, weight), by is not None, waiting.get(number, 0), running.get(name, 0)
+                name, queue_settings_from_row(settings), by is not None, waiting.get(number, 0), running.get(name, 0)
             )
-            for number, name, description, weight, by, _ in self.queries.fetch_all("named_queues")
+            for number, name, by, _, *settings in self.queries.fetch_all("named_queues")
         )
 
     def policy(self) -> PolicyVersion:
@@ -378,8 +405,13 @@ class QueueReader:
         counters = (scheduler.dispatched, scheduler.rotation, overdue_uses)
         return SchedulerSnapshot(scheduler.policy, *counters, tuple(open_lanes), tuple(closed))
 
-    def next_due(self) -> int | None:
+    def next_due(self, now: Callable[[], int]) -> int | None:
         times = [*(self.queries.fetch_one("deadlines") or ()), *(shares.opens_at() for shares in self._shares())]
+        queues = self.queries.read_queue().queues
+        openings = [rates.opens_at(queue.rate, queue.tat) for queue in queues if queue.rate is not None]
+        if openings:
+            at = now()
+            times += [opens_at for opens_at in openings if opens_at > at]
         return min((at for at in times if at is not None), default=None)
 
     def _shares(self) -> list[SlotShares]:

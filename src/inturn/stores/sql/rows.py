@@ -7,7 +7,17 @@ from typing import Any, Final
 from uuid import UUID
 
 from inturn.api_keys import ApiKey, ApiKeyScope
-from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_from_dict
+from inturn.model import (
+    NO_METADATA,
+    CustomerSettings,
+    Document,
+    DocumentState,
+    NewDocument,
+    QueueSettings,
+    RateLimit,
+    settings_from_dict,
+    split_steps,
+)
 from inturn.policy import Policy
 from inturn.store_types import Attempt, Event, EventKind, Operator, PolicyVersion
 
@@ -48,17 +58,19 @@ def document_from_row(row: Row, customer: str | None = None) -> Document:
     (
         id_, name_of, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         fence, worker, lease_until, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
-        delay, start_by, max_attempts, pages, began_at, worked, group, queue, *_,
+        delay, start_by, max_attempts, pages, began_at, worked, group, queue, steps, first_queue, step, ahead, parent,
+        part, *_,
     ) = row  # fmt: skip
     given = NewDocument._make(
         (
             name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by, max_attempts, pages,
-            group, queue,
+            group, first_queue or queue, steps,
         )
     )  # fmt: skip
     return Document(
         text_id(id_), customer or name_of, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
-        started_at, finished_at, attempt, fence, worker, lease_until, lane % 10 == 0, error, began_at, worked,
+        started_at, finished_at, attempt, fence, worker, lease_until, lane % 10 == 0, error, began_at, worked, queue,
+        step, split_steps(ahead), None if parent is None else text_id(parent), part,
     )  # fmt: skip
 
 
@@ -84,8 +96,8 @@ def event_from_row(row: Row) -> Event:
 
 def attempt_from_row(row: Row) -> Attempt:
     """An attempt from its row."""
-    fence, number, started_at, ended_at, ended, error, worker, began_at, worked = row
-    return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker, began_at, worked)
+    fence, number, started_at, ended_at, ended, *more = row
+    return Attempt(fence, number, started_at, ended_at, EventKind(ended), *more)
 
 
 def api_key_from_row(row: Row) -> ApiKey:
@@ -97,3 +109,10 @@ def api_key_from_row(row: Row) -> ApiKey:
 def parse_settings(text: str | None) -> CustomerSettings:
     """A customer's settings from their column."""
     return CustomerSettings() if text is None else settings_from_dict(json.loads(text))
+
+
+def queue_settings_from_row(row: Sequence[Any]) -> QueueSettings:
+    """A queue's settings from description, weight, cap, documents and span of the rate limit, manual and form."""
+    description, weight, cap, documents, per, manual, form = row
+    rate = None if documents is None else RateLimit(documents, per)
+    return QueueSettings(description, weight, cap, rate, bool(manual), form)

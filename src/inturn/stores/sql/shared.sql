@@ -15,7 +15,8 @@ UPDATE queue_state SET paused_by = :by, paused_why = :why;
 SELECT paused_by, paused_why FROM queue_state WHERE paused_by IS NOT NULL;
 
 -- name: named_queues
-SELECT number, name, description, weight, paused_by, paused_why FROM named_queue ORDER BY number;
+SELECT number, name, paused_by, paused_why, description, weight, cap, rate_documents, rate_per, manual, form FROM named_queue
+ORDER BY number;
 
 -- name: queue_number
 SELECT number FROM named_queue WHERE name = :name;
@@ -24,7 +25,10 @@ SELECT number FROM named_queue WHERE name = :name;
 INSERT INTO named_queue (number, name) SELECT 1 + max(number), :name FROM named_queue RETURNING number;
 
 -- name: set_queue
-UPDATE named_queue SET description = :description, weight = :weight WHERE number = :number;
+UPDATE named_queue SET
+    description = :description, weight = :weight, cap = :cap, rate_documents = :documents, rate_per = :per, manual = :manual,
+    form = :form, tat = CASE WHEN :is_new_rate THEN 0 ELSE tat END
+WHERE number = :number;
 
 -- name: pause_queue
 UPDATE named_queue SET paused_by = :by, paused_why = :why WHERE number = :number;
@@ -119,6 +123,15 @@ UPDATE customer SET settings = :settings, paused = :paused, capped = :capped, ke
 
 -- name: idempotency_key
 SELECT fingerprint, at, answer FROM idempotency_key WHERE customer = :customer AND key = :key;
+
+-- name: move_files
+UPDATE file SET document = :new WHERE document = :old;
+
+-- name: submitted_steps
+SELECT coalesce(first_queue, queue), steps FROM document WHERE seq = :seq;
+
+-- name: state_of_whole
+SELECT whole.state FROM document JOIN document AS whole ON whole.id = document.parent WHERE document.seq = :seq;
 
 -- name: record_work
 UPDATE document SET began_at = :began_at, worked = :worked WHERE seq = :seq;

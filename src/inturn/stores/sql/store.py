@@ -45,6 +45,7 @@ from inturn.store_answers import (
 from inturn.store_types import (
     ALL_TIME,
     MAX_SEQ,
+    AckStatus,
     Attempt,
     CustomerFilter,
     DocumentFilter,
@@ -53,7 +54,10 @@ from inturn.store_types import (
     EventKind,
     LeaseStatus,
     Operator,
+    Outcome,
+    PartResult,
     PolicyVersion,
+    StepResult,
     Submission,
     TimeRange,
 )
@@ -64,6 +68,7 @@ from inturn.stores.sql.history import SqlHistory
 from inturn.stores.sql.queries import Queries, QueueCache
 from inturn.stores.sql.reader import QueueReader
 from inturn.stores.sql.search import ChunkIndex
+from inturn.stores.sql.steps import StepRecorder
 from inturn.stores.sql.submit import Submitter
 from inturn.stores.sql.transitions import MAX_DUE_PER_TRANSACTION, Transitions
 from inturn.worker_report import Worker, WorkerReport, report_to_json
@@ -112,6 +117,13 @@ class SqlStore(Store):
 
     def number_events(self) -> None:
         """Give numbers to events that have none yet, where they are not written with one."""
+
+    def ack(self, transitions: Transitions, outcomes: Sequence[Outcome], now: int | None) -> tuple[AckStatus, ...]:
+        """Record outcomes in a transaction that is open."""
+        steps = None
+        if any(outcome.queue is not None for outcome in outcomes):
+            steps = StepRecorder(transitions, self.submitter(transitions.queries, now), outcomes)
+        return transitions.ack(outcomes, steps)
 
     def run_transitions(self, work: Callable[[Transitions], Answer], now: int | None) -> Answer:
         """Run transitions that the next claim will apply, and wake waiting workers if need be."""
@@ -184,10 +196,12 @@ class SqlStore(Store):
     def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
         return self.run_transitions(lambda transitions: operations.cancel(transitions, ids, operator), now)
 
-    def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
+    def retry(
+        self, ids: Sequence[str], operator: Operator, *, from_start: bool = False, now: int | None = None
+    ) -> tuple[Receipt, ...]:
         def work(transitions: Transitions) -> tuple[Receipt, ...]:
             submitter = self.submitter(transitions.queries, now)
-            return operations.retry(transitions, submitter, ids, operator)
+            return operations.retry(transitions, submitter, ids, operator, from_start=from_start)
 
         receipts = self.run_transitions(work, now)
         self.notify()
@@ -249,7 +263,9 @@ class SqlStore(Store):
             submitter = self.submitter(transitions.queries, now)
             return operations.change_queue(transitions, submitter, name, changes, operator)
 
-        return self.run_transitions(work, now)
+        settings = self.run_transitions(work, now)
+        self.notify()
+        return settings
 
     def queues(self) -> tuple[QueueStatus, ...]:
         return self.read(lambda reader: reader.queues())
@@ -280,6 +296,12 @@ class SqlStore(Store):
 
     def files(self, id: str) -> tuple[ResultFile, ...]:
         return self.read(lambda reader: reader.files(id))
+
+    def results(self, id: str) -> tuple[StepResult, ...]:
+        return self.read(lambda reader: reader.results(id))
+
+    def parts(self, id: str, *, limit: int, after: int = 0) -> tuple[PartResult, ...]:
+        return self.read(lambda reader: reader.parts(id, limit, after))
 
     def attempts(self, id: str) -> tuple[Attempt, ...]:
         return self.read(lambda reader: reader.attempts(id))
@@ -379,7 +401,7 @@ class SqlStore(Store):
         return self.read(lambda reader: reader.work_between(since, until))
 
     def next_due(self) -> int | None:
-        return self.read(lambda reader: reader.next_due())
+        return self.read(lambda reader: reader.next_due(lambda: self.time(reader.queries, None)))
 
     # -- maintenance ------------------------------------------------------------------------------------------------
 

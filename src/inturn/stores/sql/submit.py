@@ -40,6 +40,10 @@ class Submitter(ABC):
     def insert(self, submission: Submission, customer: LockedCustomer) -> tuple[Receipt, ...]:
         """Check the customer for each document, and insert the documents with their lane changes and event."""
 
+    @abstractmethod
+    def allocate_seqs(self, n: int) -> Sequence[int]:
+        """Return the next n seqs, in order."""
+
     def check(self, customer: str, n: int, idempotency_key: str | None) -> tuple[Check, ...]:
         """Check a customer n times, for documents that are queued elsewhere."""
         fingerprint, locked = check_fingerprint(n), self.lock(customer)

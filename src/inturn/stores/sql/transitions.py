@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from inturn.model import DocumentState, Receipt
-from inturn.policy.scheduler import Head
+from inturn.model import CANCELLABLE, DocumentState, Receipt, ResultFile
+from inturn.policy.scheduler import TRACKS, Head, track_of
 from inturn.store_answers import SweepResult
 from inturn.store_types import (
     LEASE_LOST_ERROR,
@@ -21,18 +22,34 @@ from inturn.store_types import (
     work_times,
 )
 from inturn.stores.sql.claim_window import ClaimWindow
-from inturn.stores.sql.lane_log import LaneLog, move_to_level
+from inturn.stores.sql.lane_log import LaneLog, lane_number, move_to_level
 from inturn.stores.sql.queries import NewEvent, Queries, QueueCache
 from inturn.stores.sql.rows import NEVER, NO_ID, Row, normalize_id, text_id
 
+if TYPE_CHECKING:
+    from inturn.stores.sql.steps import StepRecorder
+
 MAX_DUE_PER_TRANSACTION: Final = 500
 """Due documents of a kind that one transaction processes at most; the next one continues."""
-DUE_EVENTS: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
-OUTCOME_COLUMNS: Final = ("id", "fence", "result", "began_after", "worked")
-FILE_COLUMNS: Final = ("document", "name", "blob", "size", "sha256", "media_type")
-ATTEMPT_COLUMNS: Final = (
-    "customer", "document", "fence", "number", "started_at", "ended", "error", "worker", "began_at", "worked",
+DUE_EVENTS: Final = (
+    EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE, EventKind.PARTS_ENDED,
 )  # fmt: skip
+STEP_OUTCOMES: Final = frozenset({OutcomeKind.NEXT, OutcomeKind.SPLIT})
+OUTCOME_COLUMNS: Final = ("id", "fence", "result", "began_after", "worked")
+FILE_COLUMNS: Final = ("document", "step", "name", "blob", "size", "sha256", "media_type")
+ATTEMPT_COLUMNS: Final = (
+    "customer", "document", "fence", "number", "started_at", "ended", "error", "worker", "began_at", "worked", "queue",
+    "step", "ready_at", "result",
+)  # fmt: skip
+
+
+class StartOfSteps(NamedTuple):
+    """Where a document begins that is retried from the start."""
+
+    queue: str
+    number: int
+    """That of the queue."""
+    ahead: str | None
 
 
 class DocumentFacts(NamedTuple):
@@ -56,12 +73,17 @@ class DocumentFacts(NamedTuple):
     charged: int | None
     lease_until: int | None
     """The end of its lease, if it runs."""
+    step: int
+    queue: str
+    ready_at: int
+    is_part: bool
+    count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
     began_at: int | None = None
     worked: int | None = None
 
     @classmethod
     def from_row(cls, row: Row) -> "DocumentFacts":
-        """Build it from the columns above, up to `lease_until`."""
+        """Build it from the columns above, up to `count`."""
         return cls(text_id(row[0]), *row[1:])
 
 
@@ -76,6 +98,8 @@ class FinishedRow(NamedTuple):
     cost: float
     charged: int | None
     worked: int
+    step: int
+    is_part: bool
 
 
 class Transitions:
@@ -83,7 +107,7 @@ class Transitions:
 
     def __init__(self, queries: Queries, cache: QueueCache, now: int) -> None:
         self.queries = queries
-        self._cache = cache
+        self.cache = cache
         self.now = now
         self.lane_log = LaneLog()
         """The changes to lanes: appended to the lane log by `flush`, or applied by a claim."""
@@ -111,7 +135,7 @@ class Transitions:
         """One event for each kind and customer, in the order of kinds, then of first documents."""
         for kind in kinds:
             if reported := self._recorded.pop(kind, None):
-                names = self._cache.customer_names(self.queries, {owner for owner, _ in reported})
+                names = self.cache.customer_names(self.queries, {owner for owner, _ in reported})
                 owners, ids = zip(*reported, strict=True)
                 self.events.append(NewEvent(kind, [names[owner] for owner in owners], ids, operator))
 
@@ -127,8 +151,11 @@ class Transitions:
 
     # -- outcomes -------------------------------------------------------------------------------------------------
 
-    def ack(self, outcomes: Sequence[Outcome]) -> tuple[AckStatus, ...]:
-        """Record outcomes, each once: successes all at once, the others one by one."""
+    def ack(self, outcomes: Sequence[Outcome], steps: "StepRecorder | None" = None) -> tuple[AckStatus, ...]:
+        """Record outcomes, each once: successes all at once, the others one by one.
+
+        `steps` records those that end a step.
+        """
         if not outcomes:
             return ()
         ids = [normalize_id(outcome.id) for outcome in outcomes]
@@ -143,7 +170,9 @@ class Transitions:
                 self._finished(id_, finished[id_], outcome)
                 statuses.append(AckStatus.RECORDED)
             else:
-                statuses.append(self._ack(outcome, id_, facts))
+                statuses.append(self._ack(outcome, id_, facts, steps))
+        if steps is not None:
+            steps.write()
         self._write_attempts()
         self.add_grouped_events(OUTCOME_EVENTS)
         return tuple(statuses)
@@ -166,11 +195,22 @@ class Transitions:
         elif row.capped:
             self.lane_log.stopped(row.owner)
         self.should_notify |= bool(row.capped)
-        if outcome.files:
-            self.queries.execute_many("add_files", FILE_COLUMNS, [(row.seq, *file) for file in outcome.files])
+        self.add_files(row.seq, row.step, outcome.files)
+        if row.is_part:
+            self._part_ended(row.owner, row.seq)
         self._recorded.setdefault(EventKind.FINISHED, []).append((row.owner, id_))
 
-    def _ack(self, outcome: Outcome, id_: str, facts_by_id: dict[str, DocumentFacts]) -> AckStatus:
+    def add_files(self, seq: int, step: int, files: Sequence[ResultFile]) -> None:
+        """Store the files of a step's result."""
+        self.queries.execute_many("add_files", FILE_COLUMNS, [(seq, step, *file) for file in files])
+
+    def _part_ended(self, owner: int, seq: int) -> None:
+        self.lane_log.part_ended(owner, seq)
+        self.should_notify = True
+
+    def _ack(
+        self, outcome: Outcome, id_: str, facts_by_id: dict[str, DocumentFacts], steps: "StepRecorder | None"
+    ) -> AckStatus:
         """Record one outcome, and what is known of its document afterwards."""
         facts = facts_by_id.get(id_)
         if facts is None or facts.fence != outcome.fence:
@@ -182,6 +222,10 @@ class Transitions:
             after = facts._replace(state=DocumentState.DONE)
         elif outcome.kind is OutcomeKind.RELEASED:
             after = self._release(self._record_work(outcome, facts))
+        elif outcome.kind in STEP_OUTCOMES:
+            if steps is None:
+                raise AssertionError("an outcome that ends a step, and nothing to record it")
+            after = steps.record(outcome, facts)
         else:
             after = self._ack_failure(outcome, self._record_work(outcome, facts))
         facts_by_id[id_] = after._replace(last_outcome=outcome.kind)
@@ -193,22 +237,22 @@ class Transitions:
         return facts._replace(began_at=began_at, worked=worked)
 
     def _ack_failure(self, outcome: Outcome, facts: DocumentFacts) -> DocumentFacts:
-        if outcome.retry_in is None or facts.attempt >= facts.max_attempts:
+        if outcome.retry_in is None or facts.attempt >= (outcome.max_attempts or facts.max_attempts):
             self.end(facts, DocumentState.FAILED, error=outcome.error, last_outcome=outcome.kind)
             self.record_event(EventKind.FAILED, facts)
             return facts._replace(state=DocumentState.FAILED)
         due_at = self.now + outcome.retry_in
-        self._end_attempt(facts, EventKind.DELAYED, outcome.error)
+        self.end_attempt(facts, EventKind.DELAYED, outcome.error)
         self.queries.execute("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error, now=self.now)
         self.lane_log.deadline_set(facts.owner, "due", due_at)
         self.should_notify = True
-        self._stop(facts)
+        self.stop(facts)
         self.record_event(EventKind.DELAYED, facts)
         return facts._replace(state=DocumentState.DELAYED)
 
     def _release(self, facts: DocumentFacts) -> DocumentFacts:
         """Undo a claim: back into its lane at its seq, with its old waiting time and the charge refunded."""
-        self._end_attempt(facts, EventKind.RELEASED)
+        self.end_attempt(facts, EventKind.RELEASED)
         self._stopped_if_capped(facts.owner)
         (ready_at,) = self._write_and_read("release_document", facts)
         self.lane_log.released(facts.owner, facts.lane, Head(facts.seq, ready_at, facts.cost), facts.charged)
@@ -237,7 +281,7 @@ class Transitions:
     def requeue(self, facts: DocumentFacts, *, last_outcome: str | None) -> None:
         """Put it back into its lane at its seq."""
         if facts.state == DocumentState.RUNNING:
-            self._stop(facts)
+            self.stop(facts)
         self.queries.execute("requeue_document", seq=facts.seq, now=self.now, last_outcome=last_outcome)
         self.lane_log.requeued(facts.owner, facts.lane, Head(facts.seq, self.now, facts.cost))
         self.should_notify = True
@@ -245,6 +289,8 @@ class Transitions:
     def end(self, facts: DocumentFacts, state: DocumentState, *, error: str | None, last_outcome: str | None) -> None:
         """End a document, whatever its state was."""
         self._leave(facts)
+        if facts.is_part:
+            self._part_ended(facts.owner, facts.seq)
         self.queries.execute(
             "end_document",
             seq=facts.seq,
@@ -259,21 +305,57 @@ class Transitions:
     def cancel(self, facts: DocumentFacts) -> None:
         """End it by hand; the error of its last attempt stays."""
         self._leave(facts)
+        if facts.is_part:
+            self._part_ended(facts.owner, facts.seq)
         self.queries.execute("cancel_document", seq=facts.seq, customer=facts.owner, lane=facts.lane, now=self.now)
 
     def _leave(self, facts: DocumentFacts) -> None:
         """Record the end of a run, or of a wait."""
         if facts.state == DocumentState.RUNNING:
-            self._stop(facts)
+            self.stop(facts)
         elif facts.state == DocumentState.WAITING:
             self.lane_log.left(facts.owner, facts.lane, facts.seq)
 
-    def retry(self, facts: DocumentFacts, id_: str, level: int, count: int) -> Receipt:
-        """Queue it again at the end of its lane; the check was made before."""
+    def retry(self, facts: DocumentFacts, id_: str, level: int, count: int, start: StartOfSteps | None) -> Receipt:
+        """Queue it again at the end of its lane, at its present step or at the start; the check was made before.
+
+        A document with unended parts waits for them instead.
+        """
         self.queries.execute("end_last_attempt", seq=facts.seq)
-        (seq,) = self._write_and_read("retry_document", facts, level=level, count=count)
-        self.lane_log.joined(facts.owner, move_to_level(facts.lane, level), 1, Head(seq, self.now, facts.cost))
+        queue, lane = facts.queue, move_to_level(facts.lane, level)
+        if start is not None:
+            self.queries.execute("forget_steps", seq=facts.seq, ahead=start.ahead)
+            queue, lane = start.queue, lane_number(track_of(start.number, level), lane // TRACKS)
+        is_split = bool(self.queries.fetch_many("unended_parts", ("id",), [(facts.id,)]))
+        state = DocumentState.SPLIT if is_split else DocumentState.WAITING
+        values = {"level": level, "count": count, "queue": queue, "state": str(state)}
+        (seq,) = self._write_and_read("retry_document", facts._replace(lane=lane), **values)
+        if facts.step:
+            self.queries.execute("move_files", old=facts.seq, new=seq)
+        if not is_split:
+            self.lane_log.joined(facts.owner, lane, 1, Head(seq, self.now, facts.cost))
         return Receipt(id_, level, count)
+
+    def unended_parts(self, facts: DocumentFacts) -> list[DocumentFacts]:
+        """Lock and return the parts of a split document that have not ended, by seq, each followed by its own."""
+        if facts.state != DocumentState.SPLIT:
+            return []
+        ids = [text_id(id_) for (id_,) in self.queries.fetch_many("unended_parts", ("id",), [(facts.id,)])]
+        parts = self._lock_rows(ids)
+        self._load_capped(parts)
+        return [other for part in parts for other in (part, *self.unended_parts(part))]
+
+    def delete_parts(self, facts: DocumentFacts) -> None:
+        """Delete the parts of an ended document, and theirs; those that have not ended are cancelled."""
+        ids = [text_id(id_) for (id_,) in self.queries.fetch_many("parts_below", ("id",), [(facts.id,)])]
+        parts = self._lock_rows(ids)
+        self._load_capped(parts)
+        for part in parts:
+            if part.state in CANCELLABLE:
+                self.cancel(part)
+        seqs = [(part.seq,) for part in parts]
+        for query in ("forget_files", "forget_attempts", "forget_documents"):
+            self.queries.execute_many(query, ("seq",), seqs)
 
     def expedite(self, facts: DocumentFacts, *, undo: bool) -> None:
         """Put it into the lane ahead of all levels, or back into the one of its level."""
@@ -290,10 +372,13 @@ class Transitions:
             raise AssertionError("a document vanished inside its transaction")
         return row
 
-    def _end_attempt(self, facts: DocumentFacts, ended: EventKind, error: str | None = None) -> None:
+    def end_attempt(
+        self, facts: DocumentFacts, ended: EventKind, error: str | None = None, result: str | None = None
+    ) -> None:
         """Remember an attempt that does not end its document; `_write_attempts` writes it."""
         more = (facts.started_at, str(ended), error, facts.worker, facts.began_at, facts.worked)
-        self._ended_attempts.append((facts.owner, facts.id, facts.fence, facts.attempt, *more))
+        where = (facts.queue, facts.step, facts.ready_at, result)
+        self._ended_attempts.append((facts.owner, facts.id, facts.fence, facts.attempt, *more, *where))
 
     def _write_attempts(self) -> None:
         self.queries.execute_many(
@@ -301,7 +386,7 @@ class Transitions:
         )
         self._ended_attempts = []
 
-    def _stop(self, facts: DocumentFacts) -> None:
+    def stop(self, facts: DocumentFacts) -> None:
         """Record the end of a run. If no outcome says how long it took, its lease says at most."""
         if facts.charged is None:
             self._stopped_if_capped(facts.owner)
@@ -353,10 +438,12 @@ class Transitions:
     # -- what is due ----------------------------------------------------------------------------------------------
 
     def process_due(self, window: ClaimWindow) -> SweepResult:
-        """Process what is due: `start_by`, leases, delays, rate limits, in this order."""
-        if not window.deadlines.any_due(self.now):
+        """Process what is due: `start_by`, leases, delays, ended parts, rate limits, in this order."""
+        if not window.is_due(self.now):
             return SweepResult()
         expired, leases_lost, due = self._expire(window), self._expire_leases(window), self._requeue_delayed(window)
+        window.apply(self.lane_log.take())
+        self._continue_split(window)
         window.apply(self.lane_log.take())
         swept = SweepResult(expired, leases_lost, due, self._reopen_rate_limited(window))
         self.add_grouped_events(DUE_EVENTS)
@@ -393,7 +480,7 @@ class Transitions:
                 self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, last_outcome=None)
                 self.record_event(EventKind.FAILED, facts)
             else:
-                self._end_attempt(facts, EventKind.LEASE_LOST)
+                self.end_attempt(facts, EventKind.LEASE_LOST)
                 self.requeue(facts, last_outcome=None)
                 self.record_event(EventKind.LEASE_LOST, facts)
         self._write_attempts()
@@ -407,6 +494,14 @@ class Transitions:
             self.record_event(EventKind.DUE, facts)
         self._advance_deadline(window, "due", "next_due", due)
         return len(due)
+
+    def _continue_split(self, window: ClaimWindow) -> None:
+        """Move split documents to their next step, if a part of them has ended and none is unended."""
+        ended = [(change.seq,) for change in window.take_ended_parts()]
+        rows = self.queries.fetch_many("split_without_unended_parts", ("seq",), ended) if ended else ()
+        for facts in sorted({DocumentFacts.from_row(row) for row in rows}, key=attrgetter("seq")):
+            self.requeue(facts, last_outcome=facts.last_outcome)
+            self.record_event(EventKind.PARTS_ENDED, facts)
 
     def _reopen_rate_limited(self, window: ClaimWindow) -> int:
         if window.deadlines.times["rate"] > self.now:

@@ -13,7 +13,8 @@
 SELECT
     policy, ordered, scheduler_state, fence, paused_by, EXISTS (SELECT 1 FROM limits), EXISTS (SELECT 1 FROM lane_log),
     (SELECT json_group_array(json_array(seen_at, slots, iif(paused_by IS NULL, NULL, name), queues)) FROM worker),
-    (SELECT json_group_array(json_array(number, name, weight, paused_by IS NOT NULL)) FROM named_queue),
+    (SELECT json_group_array(json_array(number, name, weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, tat))
+     FROM named_queue),
     deadlines.start_by, deadlines.lease, deadlines.due, deadlines.rate
 FROM queue_state, deadlines;
 
@@ -67,12 +68,24 @@ VALUES (:customer, :key, :fingerprint, :at, :answer);
 INSERT INTO document (
     seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, cost, max_attempts, start_by, name, uri,
     blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at, group_name,
-    queue
+    queue, steps, ahead
 ) VALUES (
     :seq, :id, :owner, :level, :lane, :count, :now, :now, :metadata, :cost, :max_attempts, :start_by, :name, :uri,
     :blob, :sha256, :size, :media_type, :batch, :pages, :delay, 0, iif(:delay, 'delayed', 'waiting'),
     iif(:delay, :now + :delay, NULL), iif(:delay, :now, NULL), :group_name,
-    :queue
+    :queue, :steps, :ahead
+);
+
+-- name: add_parts
+INSERT INTO document (
+    seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, cost, max_attempts, start_by, name, uri,
+    blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at, group_name,
+    queue, steps, ahead, parent, part, split_step
+) VALUES (
+    :seq, unhex(:id, '-'), :customer, :level, :lane, :count, :now, :now, :metadata, :cost, :max_attempts, :start_by, :name,
+    :uri, :blob, :sha256, :size, :media_type, :batch, :pages, :delay, 0, iif(:delay, 'delayed', 'waiting'),
+    iif(:delay, :now + :delay, NULL), iif(:delay, :now, NULL), :group_name,
+    :queue, :steps, :ahead, unhex(:parent, '-'), :part, :split_step
 );
 
 -- name: group_numbers
@@ -121,7 +134,7 @@ SELECT lease, due, rate FROM deadlines;
 -- name: late_to_start
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, due_at
+    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
 FROM document INDEXED BY document_start_by
 WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') AND start_by <= :now
 ORDER BY start_by, seq LIMIT :limit;
@@ -132,7 +145,7 @@ SELECT start_by FROM deadlines;
 -- name: expired_leases
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, due_at
+    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
 FROM document INDEXED BY document_clock
 WHERE state = 'running' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
@@ -143,7 +156,7 @@ SELECT lease FROM deadlines;
 -- name: due_documents
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, due_at
+    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
 FROM document INDEXED BY document_clock
 WHERE state = 'delayed' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
@@ -169,11 +182,13 @@ UPDATE document SET due_at = :ends_at, doubted_at = :doubted_at WHERE seq = :seq
 SELECT count(*) FROM document INDEXED BY document_clock
 WHERE state IN ('done', 'failed', 'cancelled', 'expired') AND state <> 'waiting'
     AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
-    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps);
+    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL);
 
 -- name: count_ended_before_of
 SELECT count(*) FROM document INDEXED BY document_lane
-WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to;
+WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL);
 
 -- name: lanes_of
 SELECT value ->> 0, value ->> 1, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
@@ -232,6 +247,9 @@ INSERT OR REPLACE INTO queue_scheduler (queue, state) VALUES (:queue, :state);
 
 -- name: lock_queues
 SELECT 1;
+
+-- name: save_tat
+UPDATE named_queue SET tat = :tat WHERE number = :queue;
 
 -- name: forget_lane
 DELETE FROM lane WHERE customer = :customer AND level = :level;
@@ -312,7 +330,7 @@ WHERE seq = :seq AND state = 'waiting'
 RETURNING
     id, NULL, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
     worker, due_at, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by,
-    max_attempts, pages, began_at, worked, group_name, queue;
+    max_attempts, pages, began_at, worked, group_name, queue, steps, first_queue, step, ahead, parent, part;
 
 -- name: document_by_id
 SELECT * FROM document_view WHERE id = unhex(:id, '-');
@@ -324,15 +342,24 @@ UPDATE document SET
     worked = max(0, min(coalesce(:worked, :now - started_at), :now - started_at - coalesce(:began_after, 0)))
 WHERE id = unhex(:id, '-') AND fence = :fence AND state = 'running'
 RETURNING
-    id, customer, seq, (SELECT capped FROM customer WHERE customer.id = document.customer), lane, cost, charged, worked;
+    id, customer, seq, (SELECT capped FROM customer WHERE customer.id = document.customer), lane, cost, charged, worked,
+    step, parent IS NOT NULL;
 
 -- name: add_files
-INSERT INTO file (document, name, blob, size, sha256, media_type)
-VALUES (:document, :name, :blob, :size, :sha256, :media_type);
+INSERT INTO file (document, step, name, blob, size, sha256, media_type)
+VALUES (:document, :step, :name, :blob, :size, :sha256, :media_type);
 
 -- name: files
 SELECT name, blob, size, sha256, media_type FROM file
-WHERE document = (SELECT seq FROM document WHERE id = unhex(:id, '-')) ORDER BY name;
+WHERE (document, step) = (SELECT seq, step FROM document WHERE id = unhex(:id, '-')) ORDER BY name;
+
+-- name: files_of_steps
+SELECT step, name, blob, size, sha256, media_type FROM file
+WHERE document = (SELECT seq FROM document WHERE id = unhex(:id, '-')) ORDER BY step, name;
+
+-- name: last_files
+SELECT document, name, blob, size, sha256, media_type FROM file
+WHERE document = :seq AND step = (SELECT step FROM document WHERE seq = :seq);
 
 -- name: known_blobs
 SELECT :blob WHERE EXISTS (SELECT 1 FROM document WHERE blob = :blob) OR EXISTS (SELECT 1 FROM file WHERE blob = :blob);
@@ -343,11 +370,42 @@ DELETE FROM file WHERE document = :seq RETURNING document, blob;
 -- name: lock_documents
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, due_at
+    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
 FROM document WHERE id = unhex(:id, '-');
 
 -- name: states_of
 SELECT id, fence, state FROM document WHERE id = unhex(:id, '-');
+
+-- name: move_documents
+UPDATE document SET
+    state = :state, first_queue = coalesce(first_queue, queue), queue = :queue, lane = :lane, level = :level, count = :count,
+    step = step + 1, ahead = :ahead, ready_at = iif(:state = 'waiting', :now, ready_at), attempt = 0, start_by = NULL,
+    due_at = NULL, worker = NULL, error = NULL, last_outcome = :last_outcome, began_at = :began_at, worked = :worked
+WHERE seq = :seq;
+INSERT OR REPLACE INTO requeued (customer, lane, seq, ready_at, cost)
+SELECT customer, lane, seq, ready_at, cost FROM document WHERE seq = :seq AND state = 'waiting';
+
+-- name: split_without_unended_parts
+SELECT
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
+    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
+FROM document
+WHERE id = (SELECT parent FROM document WHERE seq = :seq) AND state = 'split' AND NOT EXISTS (
+    SELECT 1 FROM document AS part INDEXED BY document_unended_part
+    WHERE part.parent = document.id AND part.finished_at IS NULL
+);
+
+-- name: unended_parts
+SELECT id FROM document INDEXED BY document_unended_part
+WHERE parent = unhex(:id, '-') AND finished_at IS NULL ORDER BY seq;
+
+-- name: parts_below
+WITH RECURSIVE below (id) AS (
+    SELECT unhex(:id, '-')
+    UNION ALL
+    SELECT document.id FROM document JOIN below ON document.parent = below.id
+)
+SELECT id FROM document WHERE id IN (SELECT id FROM below) AND id <> unhex(:id, '-') ORDER BY seq;
 
 -- name: requeue_document
 UPDATE document SET
@@ -383,7 +441,7 @@ DELETE FROM requeued WHERE customer = :customer AND lane = :lane AND seq = :seq;
 -- name: retry_document
 UPDATE queue_state SET seq = seq + 1;
 UPDATE document SET
-    seq = (SELECT seq FROM queue_state), level = :level, lane = lane - lane % 10 + :level, count = :count, state = 'waiting',
+    seq = (SELECT seq FROM queue_state), level = :level, lane = :lane, queue = :queue, count = :count, state = :state,
     ready_at = :now, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL, error = NULL,
     last_outcome = NULL, began_at = NULL, worked = NULL
 WHERE seq = :seq
@@ -398,6 +456,12 @@ WHERE seq = :seq;
 INSERT OR REPLACE INTO requeued (customer, lane, seq, ready_at, cost)
 SELECT customer, lane, seq, ready_at, cost FROM document WHERE seq = :seq
 RETURNING ready_at, lane;
+
+-- name: forget_steps
+DELETE FROM file WHERE document = :seq;
+UPDATE attempt SET result = NULL
+WHERE (customer, document) = (SELECT customer, id FROM document WHERE seq = :seq) AND result IS NOT NULL;
+UPDATE document SET step = 0, ahead = :ahead WHERE seq = :seq;
 
 -- name: heartbeat
 UPDATE document SET due_at = :until, leased_at = :now, doubted_at = NULL

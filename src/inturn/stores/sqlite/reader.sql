@@ -5,6 +5,15 @@
 -- name: result
 SELECT seq, coalesce(result, old_result) FROM document WHERE id = unhex(:id, '-');
 
+-- name: parts
+SELECT
+    seq, id, part, name, state, CASE state WHEN 'done' THEN coalesce(result, old_result) END,
+    CASE state WHEN 'failed' THEN error END
+FROM document INDEXED BY document_part
+WHERE parent = unhex(:id, '-') AND part > :after
+    AND split_step = (SELECT max(split_step) FROM document WHERE parent = unhex(:id, '-'))
+ORDER BY part LIMIT :limit;
+
 -- name: newest_documents
 SELECT * FROM document_view
 WHERE seq < :after AND seq >= :first
@@ -13,6 +22,7 @@ WHERE seq < :after AND seq >= :first
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
   AND (:queue IS NULL OR queue = :queue)
+  AND (:parent IS NULL OR parent = unhex(:parent, '-')) AND (:parts IS NULL OR :parts = (parent IS NOT NULL))
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -26,6 +36,7 @@ WHERE owner = :owner AND lane > 9 AND seq < :after AND seq >= :first
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
   AND (:queue IS NULL OR queue = :queue)
+  AND (:parent IS NULL OR parent = unhex(:parent, '-')) AND (:parts IS NULL OR :parts = (parent IS NOT NULL))
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -40,6 +51,7 @@ WHERE owner = :owner AND lane = :lane
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
   AND (:queue IS NULL OR queue = :queue)
+  AND (:parent IS NULL OR parent = unhex(:parent, '-')) AND (:parts IS NULL OR :parts = (parent IS NOT NULL))
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -53,6 +65,7 @@ WHERE seq > :after AND seq <= :last
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
   AND (:queue IS NULL OR queue = :queue)
+  AND (:parent IS NULL OR parent = unhex(:parent, '-')) AND (:parts IS NULL OR :parts = (parent IS NOT NULL))
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -66,6 +79,7 @@ WHERE owner = :owner AND lane > 9 AND seq > :after AND seq <= :last
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
   AND (:queue IS NULL OR queue = :queue)
+  AND (:parent IS NULL OR parent = unhex(:parent, '-')) AND (:parts IS NULL OR :parts = (parent IS NOT NULL))
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -80,6 +94,7 @@ WHERE owner = :owner AND lane = :lane
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
   AND (:queue IS NULL OR queue = :queue)
+  AND (:parent IS NULL OR parent = unhex(:parent, '-')) AND (:parts IS NULL OR :parts = (parent IS NOT NULL))
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))
@@ -106,6 +121,7 @@ WHERE seq BETWEEN :first AND :last
   AND (:batch IS NULL OR batch = :batch)
   AND (:group_name IS NULL OR group_name = :group_name)
   AND (:queue IS NULL OR queue = :queue)
+  AND (:parent IS NULL OR parent = unhex(:parent, '-')) AND (:parts IS NULL OR :parts = (parent IS NOT NULL))
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND submitted_at >= :submitted_since AND submitted_at < :submitted_until
   AND (:ended_since IS NULL OR (finished_at >= :ended_since AND finished_at < :ended_until))

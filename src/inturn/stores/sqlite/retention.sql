@@ -14,6 +14,7 @@ SELECT seq, blob FROM (
         SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
         WHERE state = 'done' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
             AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+            AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL)
         ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
     )
     UNION ALL
@@ -21,6 +22,7 @@ SELECT seq, blob FROM (
         SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
         WHERE state = 'failed' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
             AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+            AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL)
         ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
     )
     UNION ALL
@@ -28,6 +30,7 @@ SELECT seq, blob FROM (
         SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
         WHERE state = 'cancelled' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
             AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+            AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL)
         ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
     )
     UNION ALL
@@ -35,6 +38,7 @@ SELECT seq, blob FROM (
         SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
         WHERE state = 'expired' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
             AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+            AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL)
         ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
     )
 )
@@ -43,6 +47,7 @@ ORDER BY finished_at, seq LIMIT :limit;
 -- name: ended_before_of
 SELECT seq, blob FROM document INDEXED BY document_lane
 WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL)
 ORDER BY finished_at, seq LIMIT :limit;
 
 -- name: forget_documents

@@ -70,7 +70,7 @@ class SqliteStore(SqlStore):
         self, outcomes: Sequence[Outcome], request: ClaimRequest | None, *, now: int | None = None
     ) -> AckAndClaim:
         if request is None:
-            return AckAndClaim(self.run_transitions(lambda transitions: transitions.ack(outcomes), now), ())
+            return AckAndClaim(self.run_transitions(lambda transitions: self.ack(transitions, outcomes, now), now), ())
         if not (outcomes or self._may_find_work or self._anything_to_claim(request, now)):
             return AckAndClaim((), ())
         statuses, make_claims = self.write(lambda _: self._ack_and_claim(outcomes, request, now))
@@ -95,7 +95,7 @@ class SqliteStore(SqlStore):
     ) -> tuple[tuple[AckStatus, ...], Callable[[], tuple[Claim, ...]] | None]:
         """Record outcomes and claim. The claims are made of their rows later, without the write lock."""
         transitions = Transitions(self._queries, self._cache, self.time(self._queries, now))
-        statuses = transitions.ack(outcomes)
+        statuses = self.ack(transitions, outcomes, now)
         run = ClaimRun(self._queries, self._cache, request.limit, transitions.lane_log.take())
         run.add_events(transitions.now, transitions.events)
         claimed = run.serve(request, transitions.now)

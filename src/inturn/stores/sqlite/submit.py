@@ -35,12 +35,16 @@ class SqliteSubmitter(Submitter):
         owner, counter = self.lock_or_add_customer(customer)
         return LockedCustomer(owner, counter, scalar(self._queries, "policy_number"), self._now)
 
+    def allocate_seqs(self, n: int) -> Sequence[int]:
+        last = scalar(self._queries, "allocate_seqs", n=n)
+        return range(last - n + 1, last + 1)
+
     def insert(self, submission: Submission, customer: LockedCustomer) -> tuple[Receipt, ...]:
         ids, now = submission.ids, self._now
-        last = scalar(self._queries, "allocate_seqs", n=len(ids))
+        seqs = self.allocate_seqs(len(ids))
         checked = self.apply_checks(customer.owner, customer.counter, len(ids), now, customer.policy)
         costs = self._cache.policy(self._queries, customer.policy).policy.costs
-        self._insert(customer.owner, last - len(ids) + 1, ids, checked, costs.apply(submission.documents))
+        self._insert(customer.owner, seqs[0], ids, checked, costs.apply(submission.documents))
         event = NewEvent(EventKind.SUBMITTED, [submission.customer] * len(ids), ids)
         self._queries.add_events(now, [event])
         return build_receipts(ids, checked)
@@ -54,6 +58,7 @@ class SqliteSubmitter(Submitter):
         documents: Sequence[NewDocument],
     ) -> None:
         columns = document_columns(documents)
+        columns["ahead"] = [document.steps_ahead for document in documents]
         columns["level"] = lanes = levels = checked.document_levels()
         names = columns["queue"]
         numbers = {name: self.queue_number(name) for name in dict.fromkeys(names)}

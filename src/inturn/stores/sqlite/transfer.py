@@ -34,11 +34,15 @@ from inturn.stores.transfer import (
 Converter = Callable[[Any], Any]
 _IDS_CONVERTERS: Final = (text_ids, pack_ids)
 _ID_CONVERTERS: Final = (text_id, pack_id)
+_OPTIONAL_ID_CONVERTERS: Final = (
+    lambda stored: None if stored is None else text_id(stored),
+    lambda id_: None if id_ is None else pack_id(id_),
+)
 _FLAG_CONVERTERS: Final = (bool, int)
 COLUMN_CONVERTERS: Final[dict[str, dict[str, tuple[Converter, Converter]]]] = {
     "customer": {"paused": _FLAG_CONVERTERS, "capped": _FLAG_CONVERTERS, "keeps": _FLAG_CONVERTERS},
     "attempt": {"document": _ID_CONVERTERS},
-    "document": {"id": _ID_CONVERTERS},
+    "document": {"id": _ID_CONVERTERS, "parent": _OPTIONAL_ID_CONVERTERS},
     "lane": {"scheduled": _FLAG_CONVERTERS},
     "event": {"documents": _IDS_CONVERTERS},
 }
