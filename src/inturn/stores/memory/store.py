@@ -301,7 +301,7 @@ class MemoryStore(MemoryQueries):
             settings = changed_queue_settings(before, changes)
             self._state.queue(name).change(settings)
             self._notify()
-            detail = {"queue": name, **changes}
+            detail = {"queue": name, **settings_to_dict(changes)}
             self._state.journal.append(EventKind.QUEUE_CHANGED, self._now(now), None, (), operator, detail)
             return settings
 

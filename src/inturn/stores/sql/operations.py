@@ -168,7 +168,7 @@ def change_queue(
         form=settings.form,
         is_new_rate=settings.rate != before.rate,
     )
-    transitions.add_event(EventKind.QUEUE_CHANGED, None, operator, {"queue": name, **changes})
+    transitions.add_event(EventKind.QUEUE_CHANGED, None, operator, {"queue": name, **settings_to_dict(changes)})
     return settings
 
 

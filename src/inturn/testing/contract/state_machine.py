@@ -43,6 +43,8 @@ GROUPS = st.sampled_from([(None,), (None,), ("g",), ("h", "i"), ("g", None, "h")
 QUEUE_NAMES = ("default", "ocr", "export")
 QUEUES = st.sampled_from([("default",), ("default",), ("ocr",), ("ocr", "default", "export")])
 """The queues of the documents of one call, repeated."""
+STEPS = st.sampled_from([(), (), (), ("ocr", "export"), ("default", "ocr", "default")])
+"""The steps of the documents of one call; without any, they have the queues above."""
 SERVED = st.sampled_from([("default",), ("default",), ("ocr",), ("export", "default"), QUEUE_NAMES, ("unknown",)])
 """The queues that a claim names."""
 UNKNOWN_ID = "00000000-0000-7000-9000-000000000000"
@@ -65,6 +67,7 @@ POLICIES = st.builds(
         st.sampled_from([0, seconds(2), seconds(30)]),
     ),
     st.sampled_from([CostPolicy(), CostPolicy(1, 0), CostPolicy(0.5, 0.25, 1_000)]),
+    st.sampled_from([False, False, True]),
 )
 SETTING_CHANGES: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.builds(dict, weight=st.sampled_from([0.001, 0.5, 1.0, 3.0, 1000.0])),
@@ -72,13 +75,18 @@ SETTING_CHANGES: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.builds(dict, paused=st.booleans()),
     st.builds(dict, rate=st.sampled_from([None, RateLimit(2, seconds(20)), RateLimit(1, seconds(3))])),
 )
+QUEUE_CHANGES: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.builds(dict, weight=st.sampled_from([0.5, 1.0, 3.0])),
+    st.builds(dict, cap=st.sampled_from([None, None, 1, 3])),
+    st.builds(dict, rate=st.sampled_from([None, None, RateLimit(2, seconds(20)), RateLimit(1, seconds(3))])),
+)
 
 
 class FixedIds:
     """Sequential ids, equal in both stores."""
 
-    def __init__(self) -> None:
-        self._next = 0
+    def __init__(self, first: int = 0) -> None:
+        self._next = first
 
     def make(self, n: int, now: int) -> list[str]:
         """Return the next n UUIDs."""
@@ -100,6 +108,9 @@ class StoreStateMachine(RuleBasedStateMachine):
         self.claims: list[tuple[str, int, int]] = []
         """All claims: the id, and its fence in each store."""
         self.ids: list[str] = []
+        self.groups: dict[str, str | None] = {}
+        """By id, of documents that were claimed."""
+        self.part_ids = FixedIds(first=10**9)
         self.last_events = [0, 0]
 
     def on_both(self, call: Callable[[int], Any]) -> Any:
@@ -142,6 +153,7 @@ class StoreStateMachine(RuleBasedStateMachine):
         attempts=st.integers(1, 3),
         groups=GROUPS,
         queues=QUEUES,
+        steps=STEPS,
     )
     def submit(  # noqa: PLR0913, PLR0917 - drawn by Hypothesis
         self,
@@ -155,11 +167,13 @@ class StoreStateMachine(RuleBasedStateMachine):
         pages: int | None = None,
         groups: tuple[str | None, ...] = (None,),
         queues: tuple[str, ...] = ("default",),
+        steps: tuple[str, ...] = (),
     ) -> None:
         start_by = None if start_in is None else self.clock.now() + start_in
         document = NewDocument("x", cost=cost, pages=pages, delay=delay, start_by=start_by, max_attempts=attempts)
         parts = zip(cycle(groups), cycle(queues), range(n), strict=False)
-        documents = [document._replace(group=group, queue=queue) for group, queue, _ in parts]
+        places = [(group, {"steps": steps} if steps else {"queue": queue}) for group, queue, _ in parts]
+        documents = [document._replace(group=group, **place) for group, place in places]
         answer = self.on_both(lambda which: self.queues[which].submit(customer, documents, key=key))
         if not isinstance(answer[0], type):
             self.ids += [receipt.id for receipt in answer if receipt.id not in self.ids]
@@ -175,7 +189,7 @@ class StoreStateMachine(RuleBasedStateMachine):
     )
     def ack_and_claim(self, which: list[tuple[int, OutcomeKind, bool]], n: int, queues: tuple[str, ...]) -> None:
         """Record outcomes of current and old claims, then claim."""
-        picked = [(self._pick_claim(pick), kind, final) for pick, kind, final in which if self.claims]
+        picked = [(self._pick_claim(pick), kind, pick + final) for pick, kind, final in which if self.claims]
         self._ack_and_claim(picked, n, queues)
 
     @rule(name=st.sampled_from(["w1", "w2"]), slots=st.integers(0, 6), stopping=st.booleans(), queues=SERVED)
@@ -193,11 +207,14 @@ class StoreStateMachine(RuleBasedStateMachine):
             lambda which: self.stores[which].heartbeat([(id_, fences[which]) for id_, *fences in claims], lease)
         )
 
-    @rule(pick=st.lists(INDEXES, min_size=1, max_size=3), what=st.sampled_from(["cancel", "retry"]))
+    @rule(pick=st.lists(INDEXES, min_size=1, max_size=3), what=st.sampled_from(["cancel", "retry", "from start"]))
     @precondition(lambda self: bool(self.ids))
     def cancel_or_retry(self, pick: list[int], what: str) -> None:
         ids = [self.ids[index % len(self.ids)] for index in pick]
-        self.on_both(lambda which: getattr(self.stores[which], what)(ids, ANNA))
+        if what == "cancel":
+            self.on_both(lambda which: self.stores[which].cancel(ids, ANNA))
+        else:
+            self.on_both(lambda which: self.stores[which].retry(ids, ANNA, from_start=what == "from start"))
 
     @rule(pick=INDEXES, undo=st.booleans())
     @precondition(lambda self: bool(self.ids))
@@ -217,9 +234,9 @@ class StoreStateMachine(RuleBasedStateMachine):
     def pause_or_resume(self, what: str, queue: str | None) -> None:
         self.on_both(lambda which: getattr(self.stores[which], what)(ANNA, queue=queue))
 
-    @rule(name=st.sampled_from(QUEUE_NAMES), weight=st.sampled_from([0.5, 1.0, 3.0]))
-    def change_queue(self, name: str, weight: float) -> None:
-        self.on_both(lambda which: self.stores[which].change_queue(name, {"weight": weight}, ANNA))
+    @rule(name=st.sampled_from(QUEUE_NAMES), changes=QUEUE_CHANGES)
+    def change_queue(self, name: str, changes: dict[str, Any]) -> None:
+        self.on_both(lambda which: self.stores[which].change_queue(name, changes, ANNA))
 
     @rule(policy=POLICIES)
     def set_policy(self, policy: Policy) -> None:
@@ -246,7 +263,7 @@ class StoreStateMachine(RuleBasedStateMachine):
         elif what == "submit again":
             self.on_both(lambda which: self.queues[which].submit("a", [NewDocument("x")], key="repeated"))
         elif self.claims:
-            self._ack_and_claim([(self._pick_claim(pick), OutcomeKind.DONE, True)], 0)
+            self._ack_and_claim([(self._pick_claim(pick), OutcomeKind.DONE, pick)], 0)
 
     @rule(calls=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(CALLS), INDEXES), min_size=2, max_size=9))
     @precondition(lambda self: self._has_clients())
@@ -263,7 +280,7 @@ class StoreStateMachine(RuleBasedStateMachine):
             elif call in NO_OPS:
                 self.write_no_op(call, pick)
             elif self.claims:
-                self._ack_and_claim([(self._pick_claim(pick), OutcomeKind(call), False)], pick % 2)
+                self._ack_and_claim([(self._pick_claim(pick), OutcomeKind(call), pick)], pick % 2)
 
     # -- comparisons ------------------------------------------------------------------------------------------------
 
@@ -339,6 +356,7 @@ class StoreStateMachine(RuleBasedStateMachine):
             lambda which: [_without_fence(document) for document in self._documents(which, DocumentSort.OLDEST)]
         )
         self.on_both(lambda which: [self._attempts(which, id_) for id_ in self.ids])
+        self.on_both(lambda which: [self._results(which, id_) for id_ in self.ids])
         for queue in (None, *QUEUE_NAMES):
             self.on_both(lambda which, queue=queue: self.stores[which].resume(ANNA, queue=queue))  # type: ignore[misc]
         for _ in range(200):
@@ -359,20 +377,16 @@ class StoreStateMachine(RuleBasedStateMachine):
 
     def _ack_and_claim(
         self,
-        picked: list[tuple[tuple[str, int, int], OutcomeKind, bool]],
+        picked: list[tuple[tuple[str, int, int], OutcomeKind, int]],
         n: int,
         queues: tuple[str, ...] = ("default",),
     ) -> int:
         request = ClaimRequest("worker", n, LEASE, queues) if n else None
         fences: list[list[int]] = [[], []]
+        drawn = [(claim, self._outcome(claim[0], kind, pick)) for claim, kind, pick in picked]
 
         def call(which: int) -> Any:
-            outcomes = [
-                Outcome(
-                    id_, fences_of[which], kind, "1", "failed", None if final else seconds(2), work=_work_report(id_)
-                )
-                for (id_, *fences_of), kind, final in picked
-            ]
+            outcomes = [outcome._replace(fence=both[which]) for (_, *both), outcome in drawn]
             statuses, claims = self.stores[which].ack_and_claim(outcomes, request)
             fences[which] = [claim.fence for claim in claims]
             assert fences[which] == sorted(set(fences[which]))
@@ -380,7 +394,32 @@ class StoreStateMachine(RuleBasedStateMachine):
 
         _, documents = self.on_both(call)
         self.claims += [(document.id, *both) for document, *both in zip(documents, *fences, strict=True)]
+        self.groups |= {document.id: document.spec.group for document in documents}
         return len(documents)
+
+    def _outcome(self, id_: str, kind: OutcomeKind, pick: int) -> Outcome:
+        """Build an outcome without its fence. Queues, parts and what is final follow from the number."""
+        outcome = Outcome(id_, 0, kind, "1", "failed", seconds(2) if pick % 2 else None, work=_work_report(id_))
+        if kind not in {OutcomeKind.NEXT, OutcomeKind.SPLIT}:
+            return outcome
+        outcome = outcome._replace(queue=QUEUE_NAMES[pick % 3], ahead=((), ("export",), ("ocr", "default"))[pick % 3])
+        if kind is OutcomeKind.NEXT:
+            return outcome
+        ids = self.part_ids.make(1 + pick % 3, 0)
+        self.ids += ids
+        part = NewDocument(
+            "part", group=self.groups.get(id_), max_attempts=2, delay=(0, 0, seconds(3))[pick % 3], pages=pick % 5
+        )
+        places = [{"queue": "ocr"}, {"steps": ("default", "export")}, {}]
+        parts = [part._replace(**places[(pick + n) % 3]) for n in range(len(ids))]  # type: ignore[arg-type]
+        return outcome._replace(parts=tuple(zip(ids, parts, strict=True)))
+
+    def _results(self, which: int, id_: str) -> Any:
+        store = self.stores[which]
+        try:
+            return store.results(id_), store.parts(id_, limit=10)
+        except NotFoundError:
+            return None
 
     def _attempts(self, which: int, id_: str) -> list[Attempt] | None:
         try:
