@@ -97,12 +97,34 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def schema_16() -> str:
+def schema_17() -> str:
+    """Bring a queue back to schema 17, in which a document had one step."""
+    (view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[16].sql, re.DOTALL)
+    return f"""
+        DROP VIEW document_view;
+        DROP INDEX document_part, document_unended_part;
+        ALTER TABLE document
+            DROP COLUMN steps, DROP COLUMN first_queue, DROP COLUMN step, DROP COLUMN ahead, DROP COLUMN parent,
+            DROP COLUMN part, DROP COLUMN split_step;
+        ALTER TABLE attempt DROP COLUMN queue, DROP COLUMN step, DROP COLUMN ready_at, DROP COLUMN result;
+        ALTER TABLE file DROP CONSTRAINT file_pkey;
+        ALTER TABLE file DROP COLUMN step;
+        ALTER TABLE file ADD PRIMARY KEY (document, name);
+        ALTER TABLE named_queue
+            DROP COLUMN cap, DROP COLUMN rate_documents, DROP COLUMN rate_per, DROP COLUMN tat, DROP COLUMN manual,
+            DROP COLUMN form;
+        {view}
+        DELETE FROM migration WHERE number > 17;
+    """  # noqa: S608 - texts of ours
+
+
+@pytest.fixture
+def schema_16(schema_17: str) -> str:
     """Bring a queue back to schema 16, which knew one queue."""
     (view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[11].sql, re.DOTALL)
     (types,) = re.findall(r"CREATE TYPE work_row .*?;\nCREATE TYPE replaced_work .*?;", MIGRATIONS[14].sql, re.DOTALL)
     (procedure,) = re.findall(r"CREATE PROCEDURE take_claim_turn.*?\n\$\$;", MIGRATIONS[9].sql, re.DOTALL)
-    return f"""
+    after = f"""
         CREATE TABLE customer_work (
             customer bigint NOT NULL, version bigint NOT NULL DEFAULT 0, unit_time bigint, in_flight bigint NOT NULL,
             PRIMARY KEY (customer, version)
@@ -127,6 +149,7 @@ def schema_16() -> str:
         {view}
         DELETE FROM migration WHERE number > 16;
     """  # noqa: S608 - texts of ours
+    return schema_17 + after
 
 
 @pytest.fixture

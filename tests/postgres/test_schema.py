@@ -21,6 +21,7 @@ from inturn.stores.postgres.queries import QUERIES, encode_params, row_array, to
 from inturn.stores.postgres.url import parse_url
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
+from inturn.stores.sql.steps import MOVE_COLUMNS
 from inturn.stores.sql.transitions import ATTEMPT_COLUMNS, OUTCOME_COLUMNS
 from requeue_walk import check_nothing_lost, make_unclaimed_changes
 from services import drop_schema, needs_postgres, new_schema
@@ -107,6 +108,8 @@ def make_old_queue(admin: psycopg.Connection[Any], name: str, version: int) -> N
 @pytest.mark.parametrize(
     "fixture",
     [
+        "schema_17",
+        "schema_16",
         "schema_15",
         "schema_14",
         "schema_13",
@@ -213,10 +216,12 @@ SAVE = {
     "first_own_fence": 1,
 }  # fmt: skip
 ID = "018f3c5e-0000-7000-8000-000000000000"
-ATTEMPT = (1, ID, 1, 1, 1, "delayed", "no", "worker", 1, 0)
+ATTEMPT = (1, ID, 1, 1, 1, "delayed", "no", "worker", 1, 0, "default", 0, 1, None)
+MOVED = (1, "waiting", "ocr", 11, 1, 0, None, "next", 1, 0)
 LANES = {"customer": [1], "level": [1], "after": [0], "scan_from": [1], "limit": 5}
 OLDEST = {"level": 1, "after": 0, "after_tie": 0, "limit": 50}
 FINISHED = {**to_columns(OUTCOME_COLUMNS, [(ID, 1, "null", None, None)]), "now": 1}
+MOVED_ONCE = {**to_columns(MOVE_COLUMNS, [MOVED]), "now": 1}
 TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
 
 
@@ -251,6 +256,13 @@ TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
         ("finish_documents_and_log", "document_id", FINISHED),
         ("finish_documents_and_log", "running_pkey", FINISHED),
         ("finish_documents_and_log", "customer_pkey", FINISHED),
+        ("move_documents", "document_pkey", MOVED_ONCE),
+        ("move_documents", "running_pkey", MOVED_ONCE),
+        ("unended_parts", "document_unended_part", {"id": [ID]}),
+        ("parts_below", "document_part", {"id": [ID]}),
+        ("split_without_unended_parts", "document_unended_part", {"seq": [1]}),
+        ("split_without_unended_parts", "document_id", {"seq": [1]}),
+        ("parts", "document_part", {"id": ID, "after": 0, "limit": 9}),
         ("take_lane_log", "lane_log_xid", {}),
         ("end_attempts", "Index Scan Backward using attempt_pkey", TRIED_ONCE),
         ("forget_attempts", "Index Scan using attempt_pkey", {"seq": [1, 2]}),

@@ -61,10 +61,38 @@ def sound() -> Callable[[Store, Path], None]:
 
 
 @pytest.fixture
-def schema_14() -> str:
+def schema_15() -> str:
+    """Bring a file back to schema 15, in which a document had one step."""
+    (document_view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[14].sql, re.DOTALL)
+    columns = {
+        "document": ("steps", "first_queue", "step", "ahead", "parent", "part", "split_step"),
+        "attempt": ("queue", "step", "ready_at", "result"),
+        "named_queue": ("cap", "rate_documents", "rate_per", "tat", "manual", "form"),
+    }
+    drops = [f"ALTER TABLE {table} DROP COLUMN {name};" for table, names in columns.items() for name in names]
+    return f"""
+        DROP VIEW document_view;
+        DROP INDEX document_part;
+        DROP INDEX document_unended_part;
+        {"".join(drops)}
+        CREATE TABLE old_file (
+            document INTEGER NOT NULL, name TEXT NOT NULL, blob TEXT NOT NULL, size INTEGER NOT NULL,
+            sha256 TEXT NOT NULL, media_type TEXT, PRIMARY KEY (document, name)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO old_file SELECT document, name, blob, size, sha256, media_type FROM file;
+        DROP TABLE file;
+        ALTER TABLE old_file RENAME TO file;
+        CREATE INDEX file_blob ON file (blob);
+        {document_view}
+        PRAGMA user_version = 15;
+    """  # noqa: S608 - texts of ours
+
+
+@pytest.fixture
+def schema_14(schema_15: str) -> str:
     """Bring a file back to schema 14, which knew one queue."""
     (document_view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[10].sql, re.DOTALL)
-    return f"""
+    after = f"""
         CREATE TABLE customer_work (customer INTEGER PRIMARY KEY, unit_time INTEGER, in_flight INTEGER NOT NULL) STRICT;
         INSERT INTO customer_work SELECT customer, unit_time, in_flight FROM queue_work WHERE queue = 0;
         DROP TABLE queue_work;
@@ -80,6 +108,7 @@ def schema_14() -> str:
         {document_view}
         PRAGMA user_version = 14;
     """  # noqa: S608 - a view of ours
+    return schema_15 + after
 
 
 @pytest.fixture

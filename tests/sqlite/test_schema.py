@@ -34,12 +34,13 @@ CLAIM_PATH = [
     "save_lane", "forget_lane", "forget_requeued", "start_document",
     "finish_documents", "lock_documents", "states_of", "capped_of", "record_work", "heartbeat",
     "requeue_document", "release_document", "delay_document", "end_document", "cancel_document", "retry_document",
-    "expedite_document", "end_attempts", "end_last_attempt", "forget_attempts",
+    "expedite_document", "end_attempts", "end_last_attempt", "forget_attempts", "move_documents", "unended_parts",
+    "split_without_unended_parts", "forget_steps", "move_files", "save_tat",
 ]  # fmt: skip
 """Queries whose cost must not grow with the number of documents or lanes."""
 SCRIPTS = {
     "requeue_document", "release_document", "end_document", "cancel_document", "retry_document", "expedite_document",
-    "end_attempts", "purge_documents", "rebuild_derived_tables",
+    "end_attempts", "purge_documents", "rebuild_derived_tables", "move_documents", "forget_steps",
 }  # fmt: skip
 """Queries of several statements. PostgreSQL does the same in one."""
 

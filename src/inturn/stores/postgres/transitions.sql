@@ -3,6 +3,8 @@
 --
 -- `number_events` gives events their numbers: `outbox_removed` are rows of the outbox that no numbering has seen, `grouped`
 -- one row for each event and customer.
+--
+-- Parts are found first and sorted then (OFFSET 0 keeps it so): a scan by seq would look at every document.
 
 -- name: append_to_lane_log
 INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings, charged, worked)
@@ -101,7 +103,10 @@ WHERE id = ANY (ARRAY(SELECT DISTINCT parent FROM document WHERE seq = ANY (%(se
     AND NOT EXISTS (SELECT 1 FROM document AS part WHERE part.parent = document.id AND part.finished_at IS NULL);
 
 -- name: unended_parts
-SELECT id FROM document WHERE parent = ANY (%(id)s::uuid[]) AND finished_at IS NULL ORDER BY seq;
+SELECT id FROM (
+    SELECT id, seq FROM document WHERE parent = ANY (%(id)s::uuid[]) AND finished_at IS NULL OFFSET 0
+) AS part
+ORDER BY seq;
 
 -- name: parts_below
 WITH RECURSIVE below (id) AS (
@@ -109,7 +114,10 @@ WITH RECURSIVE below (id) AS (
     UNION ALL
     SELECT document.id FROM document JOIN below ON document.parent = below.id
 )
-SELECT id FROM document WHERE id = ANY (ARRAY(SELECT id FROM below)) AND id <> ALL (%(id)s::uuid[]) ORDER BY seq;
+SELECT id FROM (
+    SELECT id, seq FROM document WHERE id = ANY (ARRAY(SELECT id FROM below)) AND id <> ALL (%(id)s::uuid[]) OFFSET 0
+) AS part
+ORDER BY seq;
 
 -- name: forget_steps
 WITH files_removed AS (

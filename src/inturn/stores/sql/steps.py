@@ -30,15 +30,12 @@ class StepRecorder:
         """Lock the customers of documents that are checked again, before any document is locked."""
         self._transitions = transitions
         self._submitter = submitter
-        ending = [outcome for outcome in outcomes if outcome.queue is not None]
-        names = [outcome.queue or DEFAULT_QUEUE for outcome in ending]
-        names += [part.queue for outcome in ending for _, part in outcome.parts]
-        self._numbers = {name: submitter.queue_number(name) for name in dict.fromkeys(names)}
+        self._numbers: dict[str, int] = {}
         self._policy_number = scalar(transitions.queries, "policy_number")
         self._policy = transitions.cache.policy(transitions.queries, self._policy_number).policy
         self._counters: dict[int, Counter | None] = {}
         if self._policy.check_each_step:
-            self._counters = submitter.lock_owners([outcome.id for outcome in ending])
+            self._counters = submitter.lock_owners([outcome.id for outcome in outcomes if outcome.queue is not None])
         self._moved: list[tuple[object, ...]] = []
 
     def record(self, outcome: Outcome, facts: DocumentFacts) -> DocumentFacts:
@@ -51,7 +48,7 @@ class StepRecorder:
         transitions.add_files(facts.seq, facts.step, outcome.files)
         transitions.stop(facts)
         level, count = self._check(facts.owner, 1)[0] if self._counters and not is_split else (facts.level, facts.count)
-        lane = move_to_queue(facts.lane, self._numbers[queue], level)
+        lane = move_to_queue(facts.lane, self._number(queue), level)
         after = DocumentState.SPLIT if is_split else DocumentState.WAITING
         more = (lane, level, count, join_steps(outcome.ahead), str(outcome.kind), began_at, worked)
         self._moved.append((facts.seq, str(after), queue, *more))
@@ -68,6 +65,12 @@ class StepRecorder:
         """Write the documents' rows; their events and lane changes are recorded already."""
         transitions = self._transitions
         transitions.queries.execute_many("move_documents", MOVE_COLUMNS, self._moved, now=transitions.now)
+
+    def _number(self, queue: str) -> int:
+        """Return the number of a queue, known or new: an outcome that is not recorded makes none."""
+        if queue not in self._numbers:
+            self._numbers[queue] = self._submitter.queue_number(queue)
+        return self._numbers[queue]
 
     def _check(self, owner: int, n: int) -> list[tuple[int, int]]:
         now = self._transitions.now
@@ -86,7 +89,7 @@ class StepRecorder:
         rows: list[tuple[object, ...]] = []
         heads: dict[int, list[Head]] = {}
         for part, (id_, spec, (level, count), seq) in enumerate(zip(ids, specs, checks, seqs, strict=True), start=1):
-            lane = lane_number(track_of(self._numbers[spec.queue], level), group)
+            lane = lane_number(track_of(self._number(spec.queue), level), group)
             rows.append((seq, id_, level, lane, count, part, search_name(spec.name), spec.steps_ahead, *spec))
             if not spec.delay:
                 heads.setdefault(lane, []).append(Head(seq, transitions.now, spec.cost))
