@@ -15,6 +15,7 @@ from inturn.store_types import DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.postgres import PostgresStore
 from kill_rounds import run_kill_rounds
 from services import needs_postgres
+from step_rounds import check_limits, check_random_steps
 from waiting import wait_until
 
 pytestmark = needs_postgres
@@ -135,3 +136,11 @@ def test_processes_that_make_one_queue_at_once_all_use_it(start: Start, url: str
     assert store.customer("acme").count == 1 - n
     assert [version.number for version in store.policies()] == [1]
     store.close()
+
+
+def test_8_processes_that_move_and_split_documents_lose_none(start: Start, store: PostgresStore, url: str) -> None:
+    check_random_steps(store, start, url)
+
+
+def test_limits_of_a_queue_are_exact_with_8_processes(start: Start, store: PostgresStore, url: str) -> None:
+    check_limits(store, start, url)

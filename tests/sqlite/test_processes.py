@@ -18,6 +18,7 @@ from inturn.stores.sqlite import SqliteStore
 from inturn.stores.sqlite.connection import Job, write_lock_path
 from inturn.stores.sqlite.write_lock import WriteLock
 from sqlite_file import writer_of
+from step_rounds import check_limits, check_random_steps
 
 Start = Callable[..., Any]
 DOCUMENT = NewDocument("a document")
@@ -302,3 +303,11 @@ def test_threads_that_submit_while_others_commit_lose_nothing(store: SqliteStore
     assert {document.id for document in store.documents(DocumentFilter(), limit=1_000).items} == set(ids)
     assert store.customer("acme").count == 1 - len(ids) == 1 - 25 * THREADS
     sound(store, path)
+
+
+def test_8_processes_that_move_and_split_documents_lose_none(start: Start, store: SqliteStore, path: Path) -> None:
+    check_random_steps(store, start, path)
+
+
+def test_limits_of_a_queue_are_exact_with_8_processes(start: Start, store: SqliteStore, path: Path) -> None:
+    check_limits(store, start, path)

@@ -13,6 +13,7 @@ from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.store_types import ClaimRequest, Submission
 from inturn.stores.postgres import PostgresStore
+from step_rounds import claim_and_finish, run_steps
 from store_processes import (
     MINUTE,
     claim_all,
@@ -26,10 +27,12 @@ from store_processes import (
 
 __all__ = [
     "claim_all",
+    "claim_and_finish",
     "finish_and_claim_for_ever",
     "hold_submit",
     "known_ids",
     "make",
+    "run_steps",
     "skewed_clock",
     "submit_for_ever",
     "submit_some",

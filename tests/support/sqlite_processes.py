@@ -12,6 +12,7 @@ from inturn.model import NewDocument
 from inturn.store_types import ClaimRequest, Submission
 from inturn.stores.sqlite import SqliteStore, connection, notifier
 from inturn.stores.sqlite.connection import write_lock_path
+from step_rounds import claim_and_finish, run_steps
 from store_processes import (
     MINUTE,
     claim_all,
@@ -28,11 +29,13 @@ NEVER = 3_600.0
 
 __all__ = [
     "claim_all",
+    "claim_and_finish",
     "finish_and_claim_for_ever",
     "hold_lock",
     "hold_write_lock_file",
     "known_ids",
     "make",
+    "run_steps",
     "submit_for_ever",
     "submit_impatiently",
     "submit_some",
