@@ -83,6 +83,14 @@ class TestParts:
         assert harness.store.events(0, limit=99)[-1].kind is EventKind.PARTS_ENDED
         assert claimed_ids(harness, 2, MERGE) == [id_]
 
+    @guarantee("S30", "S76")
+    def test_recount_forgets_no_end_of_a_part(self, harness: StoreHarness) -> None:
+        id_, _ = split(harness, 1)
+        harness.queue.finish(claim_one(harness, PAGE))
+        assert harness.store.recount(repair=True) == ()
+        harness.set_policy(Policy())
+        assert claimed_ids(harness, 2, MERGE) == [id_]
+
     @guarantee("S76")
     def test_every_end_of_a_part_counts(self, harness: StoreHarness) -> None:
         """Done, failed, out of attempts, cancelled and expired parts have ended."""

@@ -354,6 +354,17 @@ class TestRetrySteps:
         harness.queue.finish(claim_one(harness, EXPORT))
         assert [json.loads(result.result or "") for result in harness.store.results(id_)] == ["text", None, None]
 
+    @guarantee("S77", "S78")
+    def test_retry_keeps_the_files_of_earlier_steps(self, harness: StoreHarness) -> None:
+        id_ = harness.submit_one("acme", steps=STEPS)
+        outcome = harness.queue.done(claim_one(harness, OCR))
+        harness.queue.ack([outcome._replace(files=(PAGE,))])
+        harness.queue.fail(claim_one(harness, CLASSIFY), "torn", final=True)
+        harness.queue.retry(id_, ANNA)
+        assert [result.files for result in harness.store.results(id_)] == [(PAGE,)]
+        assert harness.store.prune(harness.advance(10), limit=10).documents == 0
+        assert harness.store.unreferenced_blobs(["blobs/page"]) == frozenset()
+
     @guarantee("S78")
     def test_retry_from_the_start_forgets_results(self, harness: StoreHarness) -> None:
         id_ = harness.submit_one("acme", steps=STEPS)
