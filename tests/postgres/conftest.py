@@ -113,6 +113,7 @@ def schema_17() -> str:
         ALTER TABLE named_queue
             DROP COLUMN cap, DROP COLUMN rate_documents, DROP COLUMN rate_per, DROP COLUMN tat, DROP COLUMN manual,
             DROP COLUMN form;
+        ALTER TABLE named_queue RENAME COLUMN turn_weight TO weight;
         {view}
         DELETE FROM migration WHERE number > 17;
     """  # noqa: S608 - texts of ours

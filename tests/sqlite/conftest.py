@@ -75,6 +75,7 @@ def schema_15() -> str:
         DROP INDEX document_part;
         DROP INDEX document_unended_part;
         {"".join(drops)}
+        ALTER TABLE named_queue RENAME COLUMN turn_weight TO weight;
         CREATE TABLE old_file (
             document INTEGER NOT NULL, name TEXT NOT NULL, blob TEXT NOT NULL, size INTEGER NOT NULL,
             sha256 TEXT NOT NULL, media_type TEXT, PRIMARY KEY (document, name)

@@ -21,7 +21,7 @@ SELECT
     queue_state.paused_by, EXISTS (SELECT 1 FROM crash_sentinel), EXISTS (SELECT 1 FROM limits),
     (SELECT json_agg(json_build_array(seen_at, slots, CASE WHEN paused_by IS NOT NULL THEN name END, queues))::text FROM worker),
     (SELECT json_agg(
-        json_build_array(number, name, weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, tat)
+        json_build_array(number, name, turn_weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, tat)
     )::text FROM named_queue),
     pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

@@ -15,8 +15,8 @@ UPDATE queue_state SET paused_by = :by, paused_why = :why;
 SELECT paused_by, paused_why FROM queue_state WHERE paused_by IS NOT NULL;
 
 -- name: named_queues
-SELECT number, name, paused_by, paused_why, description, weight, cap, rate_documents, rate_per, manual, form FROM named_queue
-ORDER BY number;
+SELECT number, name, paused_by, paused_why, description, turn_weight, cap, rate_documents, rate_per, manual, form
+FROM named_queue ORDER BY number;
 
 -- name: queue_number
 SELECT number FROM named_queue WHERE name = :name;
@@ -26,7 +26,7 @@ INSERT INTO named_queue (number, name) SELECT 1 + max(number), :name FROM named_
 
 -- name: set_queue
 UPDATE named_queue SET
-    description = :description, weight = :weight, cap = :cap, rate_documents = :documents, rate_per = :per, manual = :manual,
+    description = :description, turn_weight = :weight, cap = :cap, rate_documents = :documents, rate_per = :per, manual = :manual,
     form = :form, tat = CASE WHEN :is_new_rate THEN 0 ELSE tat END
 WHERE number = :number;
 

@@ -13,7 +13,7 @@
 SELECT
     policy, ordered, scheduler_state, fence, paused_by, EXISTS (SELECT 1 FROM limits), EXISTS (SELECT 1 FROM lane_log),
     (SELECT json_group_array(json_array(seen_at, slots, iif(paused_by IS NULL, NULL, name), queues)) FROM worker),
-    (SELECT json_group_array(json_array(number, name, weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, tat))
+    (SELECT json_group_array(json_array(number, name, turn_weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, tat))
      FROM named_queue),
     deadlines.start_by, deadlines.lease, deadlines.due, deadlines.rate
 FROM queue_state, deadlines;

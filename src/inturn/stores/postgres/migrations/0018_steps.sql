@@ -13,6 +13,9 @@
 --   lane_log.kind        `part_ended`: the document of this seq, a part, has ended
 --   named_queue          cap, rate_documents and rate_per are its limits, `tat` the state of its rate limit (GCRA), `manual`
 --                        and `form` are for people who serve it
+--
+-- named_queue.weight is called `turn_weight` now: a process of an older version, which would end a document after its first
+-- step, is refused at its next claim.
 
 ALTER TABLE document
     ADD COLUMN steps text, ADD COLUMN first_queue text, ADD COLUMN step int NOT NULL DEFAULT 0, ADD COLUMN ahead text,
@@ -32,6 +35,7 @@ ALTER TABLE file ADD PRIMARY KEY (document, step, name);
 ALTER TABLE named_queue
     ADD COLUMN cap bigint, ADD COLUMN rate_documents bigint, ADD COLUMN rate_per bigint, ADD COLUMN tat bigint NOT NULL DEFAULT 0,
     ADD COLUMN manual int NOT NULL DEFAULT 0, ADD COLUMN form text;
+ALTER TABLE named_queue RENAME COLUMN weight TO turn_weight;
 
 DROP VIEW document_view;
 CREATE VIEW document_view AS

@@ -13,6 +13,9 @@
 --   lane_log.kind        `part_ended`: the document of this seq, a part, has ended
 --   named_queue          cap, rate_documents and rate_per are its limits, `tat` the state of its rate limit (GCRA), `manual`
 --                        and `form` are for people who serve it
+--
+-- named_queue.weight is called `turn_weight` now: a process of an older version, which would end a document after its first
+-- step, is refused at its next claim.
 
 ALTER TABLE document ADD COLUMN steps TEXT;
 ALTER TABLE document ADD COLUMN first_queue TEXT;
@@ -52,6 +55,7 @@ ALTER TABLE named_queue ADD COLUMN rate_per INTEGER;
 ALTER TABLE named_queue ADD COLUMN tat INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE named_queue ADD COLUMN manual INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE named_queue ADD COLUMN form TEXT;
+ALTER TABLE named_queue RENAME COLUMN weight TO turn_weight;
 
 DROP VIEW document_view;
 CREATE VIEW document_view AS
