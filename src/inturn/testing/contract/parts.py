@@ -108,6 +108,15 @@ class TestParts:
         states = [part.state for part in harness.store.parts(id_, limit=9)]
         assert states == ["done", "failed", "cancelled", "failed", "expired"]
 
+    @guarantee("S76", "S79")
+    def test_document_goes_on_when_its_last_part_is_cancelled(self, harness: StoreHarness) -> None:
+        id_, _ = split(harness, 2)
+        harness.queue.finish(claim_one(harness, PAGE))
+        assert claimed_ids(harness, 9, MERGE) == []
+        waits = harness.store.documents(DocumentFilter(parent=id_), limit=1).items[0]
+        harness.queue.cancel(waits.id, ANNA)
+        assert claimed_ids(harness, 9, MERGE) == [id_]
+
     @guarantee("S76")
     def test_parts_pass_through_steps_of_their_own(self, harness: StoreHarness) -> None:
         id_ = harness.submit_one("acme", queue=SPLIT)
