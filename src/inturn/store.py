@@ -408,6 +408,11 @@ class Store(Protocol):
         """Return the events after number `after`, oldest first.
 
         S25. Numbers grow, and a gap is never filled later: a reader that has seen n has missed nothing up to n.
+        S82. The documents of an event are of one customer, and in one queue when it happened. A call writes one event
+             for each kind, customer and queue, in the order of their first documents. The queue is the one that the
+             documents wait or ran in. That of STEP_DONE and SPLIT is the queue of the step that has ended; a SPLIT
+             document that is cancelled or retried is in the queue of its next step. STEP_DONE has an event for each
+             queue that the documents go to, named `next` in its detail.
         """
 
     def last_event(self) -> int:

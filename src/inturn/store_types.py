@@ -252,7 +252,7 @@ PART_RETRYABLE: Final = frozenset({DocumentState.SPLIT, DocumentState.FAILED, Do
 
 
 class Event(NamedTuple):
-    """The effect of one call on the documents of one customer, or an operator's action."""
+    """The effect of one call on the documents of one customer in one queue, or an operator's action."""
 
     number: int
     at: int
@@ -261,6 +261,8 @@ class Event(NamedTuple):
     documents: tuple[str, ...] = ()
     operator: Operator | None = None
     detail: Mapping[str, Any] = NO_METADATA
+    queue: str | None = None
+    """The queue in which it happened; None without documents."""
 
 
 class Attempt(NamedTuple):

@@ -20,6 +20,8 @@ from inturn.insights import (
     queue_notices,
 )
 from inturn.insights.explain import explain, explain_to_customer
+from inturn.insights.flow import FlowReader
+from inturn.insights.snapshots import Snapshots
 from inturn.model import Claim, DocumentState
 from inturn.policy import Policy, TurnPolicy
 from inturn.store_answers import LaneSnapshot
@@ -249,3 +251,39 @@ def test_notices_name_queues_that_are_paused_or_unserved(harness: StoreHarness, 
     harness.queue.pause(ANNA)
     harness.advance(1)
     assert notices_by_kind(harness, insights)[NoticeKind.QUEUE_PAUSED].at == paused_at + seconds(1)
+
+
+# -- steps ----------------------------------------------------------------------------------------------------------
+
+
+def move_on(harness: StoreHarness, source: str, target: str) -> None:
+    (claimed,) = claim(harness, 1, source)
+    harness.queue.ack([harness.queue.next_step(claimed, target, 1)])
+
+
+def flow_of(harness: StoreHarness) -> FlowReader:
+    return FlowReader(harness.queue, Snapshots(harness.queue))
+
+
+def test_documents_that_come_from_another_queue_are_arrivals(harness: StoreHarness) -> None:
+    """Each is taken as it comes: nothing says how fast the queue could be."""
+    for n in range(40):
+        harness.submit(f"c{n % 2}", queue=OCR)
+        move_on(harness, OCR, "export")
+        harness.queue.finish(claim(harness, 1, "export")[0])
+        harness.advance(2)
+    now = harness.clock.now()
+    recent = flow_of(harness).recent("export", now)
+    assert recent.starts.speed(now) is None
+    assert recent.arrived.documents == {"c0": 20, "c1": 20}
+
+
+def test_queue_that_only_moves_documents_on_has_a_pace(harness: StoreHarness) -> None:
+    for _ in range(40):
+        harness.submit("acme", queue=OCR)
+        move_on(harness, OCR, "export")
+        harness.advance(1)
+    speed = flow_of(harness).finish_speed(OCR, harness.clock.now())
+    assert speed is not None
+    assert speed.fast == seconds(1)
+    assert flow_of(harness).finish_speed("export", harness.clock.now()) is None

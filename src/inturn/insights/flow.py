@@ -1,11 +1,8 @@
-"""Read what came and what started lately in one queue: the input of forecasts.
-
-Events name no queue. With one queue they are counted from the newest events; with several, from the documents.
-"""
+"""Read what came and what started lately in each queue, from the newest events: the input of forecasts."""
 
 import time
-from collections.abc import Iterable
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from inturn.insights.forecast import (
@@ -17,9 +14,9 @@ from inturn.insights.forecast import (
     start_times_from_events,
 )
 from inturn.insights.snapshots import SNAPSHOT_AGE_FACTOR, SNAPSHOT_MAX_AGE, Snapshots
-from inturn.model import Document, DocumentState
+from inturn.model import DocumentState
 from inturn.queue_reader import QueueReader
-from inturn.store_types import DocumentFilter, Event, EventKind, TimeRange
+from inturn.store_types import STEP_ENDS, DocumentFilter, Event, EventKind, TimeRange
 from inturn.values import SECOND
 
 THROUGHPUT_WINDOW: Final = 600 * SECOND
@@ -27,10 +24,10 @@ MEDIUM_WINDOW: Final = 60 * SECOND
 SHORT_WINDOW: Final = 10 * SECOND
 MIN_FINISHES: Final = MIN_STARTS
 MAX_FLOW_EVENTS: Final = 2_000
-"""The newest events, from which start rate and arrivals are computed."""
-MAX_FLOW_DOCUMENTS: Final = 1_000
-"""The newest documents of each kind that are read of one of several queues."""
+"""The newest events, from which start rate and arrivals are computed; so many for each queue."""
+MAX_FLOW_EVENTS_OF_ALL: Final = 10_000
 _FINISHED: Final = frozenset({DocumentState.DONE, DocumentState.FAILED})
+_RUN_ENDS: Final = frozenset({EventKind.FINISHED, EventKind.FAILED, *STEP_ENDS})
 
 
 class RecentFlow(NamedTuple):
@@ -41,25 +38,45 @@ class RecentFlow(NamedTuple):
     arrived: RecentArrivals
 
 
+class RecentEvents(NamedTuple):
+    """The newest events by queue, oldest first. A step's end is among those of the queue that the documents went to."""
+
+    since: int
+    """When the first one was written; 0 if they are all there are."""
+    by_queue: dict[str, list[Event]]
+    ends: dict[str, list[Event]]
+    """Those that end an attempt with success or for good, of the queue in which it was made."""
+
+    @classmethod
+    def of(cls, events: Sequence[Event], *, is_all: bool) -> "RecentEvents":
+        """Sort events by queue."""
+        by_queue: dict[str, list[Event]] = defaultdict(list)
+        ends: dict[str, list[Event]] = defaultdict(list)
+        for event in events:
+            if event.queue is not None:
+                by_queue[event.detail.get("next", event.queue)].append(event)
+                if event.kind in _RUN_ENDS:
+                    ends[event.queue].append(event)
+        return cls(0 if is_all or not events else events[0].at, by_queue, ends)
+
+
 class FlowReader:
     """The recent flow of each queue, cached for a second, or for ten times as long as its read takes."""
 
     def __init__(self, queue: QueueReader, snapshots: Snapshots) -> None:
         self._queue = queue
         self._snapshots = snapshots
-        self._cached: dict[str, tuple[int, RecentFlow]] = {}
-        """With how long each stays valid."""
+        self._events: _Cached | None = None
+        self._flows: dict[str, RecentFlow] = {}
         self._created_at: int | None = None
 
     def recent(self, queue: str, now: int) -> RecentFlow:
         """Return recent starts and arrivals of a queue."""
-        cached = self._cached.get(queue)
-        if cached is None or not 0 <= now - cached[1].at < cached[0]:
-            began = time.monotonic()
-            flow = self._read(queue, now)
-            duration = round((time.monotonic() - began) * SECOND)
-            cached = self._cached[queue] = (max(SNAPSHOT_MAX_AGE, SNAPSHOT_AGE_FACTOR * duration), flow)
-        return cached[1]
+        events = self._recent_events(now)
+        flow = self._flows.get(queue)
+        if flow is None:
+            flow = self._flows[queue] = self._read(queue, events, now)
+        return flow
 
     def finish_speed(self, queue: str, now: int) -> Speed | None:
         """Measure the speed by recent finishes, where too few starts were under load."""
@@ -77,48 +94,36 @@ class FlowReader:
         return self._created_at
 
     def _finished(self, queue: str, since: int, now: int) -> int:
-        if self._is_only_queue(now):
+        if len(self._snapshots.queues(now)) == 1:
             return self._queue.throughput(since).finished
+        ends = self._recent_events(now).ends.get(queue, ())
+        steps = sum(len(event.documents) for event in ends if event.at >= since)
         where = DocumentFilter(_FINISHED, queue=queue, ended=TimeRange(since))
-        return sum(self._queue.counts(where).states.values())
+        return max(steps, sum(self._queue.counts(where).states.values()))
 
-    def _is_only_queue(self, now: int) -> bool:
-        return len(self._snapshots.queues(now)) == 1
+    def _recent_events(self, now: int) -> RecentEvents:
+        cached = self._events
+        if cached is None or not 0 <= now - cached.at < cached.max_age:
+            began = time.monotonic()
+            limit = min(MAX_FLOW_EVENTS * len(self._snapshots.queues(now)), MAX_FLOW_EVENTS_OF_ALL)
+            events = self._queue.events(max(0, self._queue.last_event() - limit), limit=limit)
+            recent = RecentEvents.of(events, is_all=len(events) < limit)
+            duration = round((time.monotonic() - began) * SECOND)
+            cached = self._events = _Cached(now, max(SNAPSHOT_MAX_AGE, SNAPSHOT_AGE_FACTOR * duration), recent)
+            self._flows = {}
+        return cached.events
 
-    def _read(self, queue: str, now: int) -> RecentFlow:
+    def _read(self, queue: str, recent: RecentEvents, now: int) -> RecentFlow:
         waiting = sum(lane.waiting for lane in self._snapshots.of(queue, now).lanes)
-        since = max(now - THROUGHPUT_WINDOW, min(self.created_at(), now))
-        if self._is_only_queue(now):
-            events = self._queue.events(max(0, self._queue.last_event() - MAX_FLOW_EVENTS), limit=MAX_FLOW_EVENTS)
-            since = max(since, events[0].at if len(events) == MAX_FLOW_EVENTS else 0)
-            starts = start_times_from_events(events, waiting)
-            return RecentFlow(now, starts, arrivals_from_events(events, since, now))
-        submitted = self._queue.documents(
-            DocumentFilter(queue=queue, submitted=TimeRange(now - THROUGHPUT_WINDOW)), limit=MAX_FLOW_DOCUMENTS
-        )
-        known_since = submitted.items[-1].submitted_at if submitted.next is not None else 0
-        arrivals = _events(submitted.items, known_since)
-        started, started_since = self._read_started(queue, now)
-        changes = _events(chain(started, submitted.items), max(known_since, started_since))
-        return RecentFlow(
-            now,
-            start_times_from_events(changes, waiting),
-            arrivals_from_events(arrivals, max(since, known_since), now),
-        )
+        since = max(now - THROUGHPUT_WINDOW, min(self.created_at(), now), recent.since)
+        events = recent.by_queue.get(queue, [])
+        return RecentFlow(now, start_times_from_events(events, waiting), arrivals_from_events(events, since, now))
 
-    def _read_started(self, queue: str, now: int) -> tuple[list[Document], int]:
-        """Return the documents of a queue that started lately, and since when these are all."""
-        documents: list[Document] = []
-        complete_since = now
-        for window in (SHORT_WINDOW, MEDIUM_WINDOW, THROUGHPUT_WINDOW):
-            where = DocumentFilter(queue=queue, ended=TimeRange(now - window))
-            page = self._queue.documents(where, limit=MAX_FLOW_DOCUMENTS)
-            if page.next is not None:
-                break
-            documents, complete_since = [*page.items], now - window
-        running = DocumentFilter(frozenset({DocumentState.RUNNING}), queue=queue)
-        page = self._queue.documents(running, limit=MAX_FLOW_DOCUMENTS)
-        return [*documents, *page.items], complete_since
+
+class _Cached(NamedTuple):
+    at: int
+    max_age: int
+    events: RecentEvents
 
 
 def observed_window(window: int, created_at: int, now: int) -> int:
@@ -127,14 +132,3 @@ def observed_window(window: int, created_at: int, now: int) -> int:
     It is the whole window if the store was created in the future, by another clock.
     """
     return window if now < created_at else min(window, max(SECOND, now - created_at))
-
-
-def _events(documents: Iterable[Document], since: int) -> list[Event]:
-    """Return the submissions and the last starts of documents since a time as events, oldest first."""
-    events = [
-        Event(0, at, kind, document.customer, (document.id,))
-        for document in {document.id: document for document in documents}.values()
-        for kind, at in ((EventKind.SUBMITTED, document.submitted_at), (EventKind.STARTED, document.started_at))
-        if at is not None and at >= since
-    ]
-    return sorted(events, key=lambda event: (event.at, event.kind is EventKind.STARTED))

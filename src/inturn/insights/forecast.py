@@ -27,9 +27,13 @@ MIN_STARTS: Final = 20
 MAX_DELAY_FACTOR: Final = 20
 """New documents delay a start by at most this factor of the present backlog."""
 _QUEUEING_EVENTS: Final = frozenset(
-    {EventKind.SUBMITTED, EventKind.RELEASED, EventKind.LEASE_LOST, EventKind.DUE, EventKind.RETRIED}
-)
+    {
+        EventKind.SUBMITTED, EventKind.RELEASED, EventKind.LEASE_LOST, EventKind.DUE, EventKind.RETRIED,
+        EventKind.STEP_DONE, EventKind.PART_ADDED, EventKind.PARTS_ENDED,
+    }
+)  # fmt: skip
 """Events that add waiting documents. Delays and cancellations are rare, and their events do not name a lane."""
+_ARRIVAL_EVENTS: Final = _QUEUEING_EVENTS - {EventKind.RELEASED, EventKind.LEASE_LOST, EventKind.DUE}
 
 
 class Speed(NamedTuple):
@@ -154,9 +158,9 @@ def start_times_from_events(events: Sequence[Event], waiting: int) -> StartTimes
 
 
 def arrivals_from_events(events: Sequence[Event], since: int, now: int) -> RecentArrivals:
-    """Count the documents that each customer submitted or retried since a time."""
+    """Count the documents of each customer that were submitted, moved on, or retried by hand since a time."""
     arrived: Counter[str] = Counter()
     for event in events:
-        if event.kind in {EventKind.SUBMITTED, EventKind.RETRIED} and event.customer is not None and event.at >= since:
+        if event.kind in _ARRIVAL_EVENTS and event.customer is not None and event.at >= since:
             arrived[event.customer] += len(event.documents)
     return RecentArrivals(arrived, max(SECOND, now - since))

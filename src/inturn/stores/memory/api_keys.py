@@ -53,4 +53,4 @@ class MemoryApiKeys(ApiKeys):
 
     def _log(self, kind: EventKind, key: ApiKey, operator: Operator, now: int | None) -> None:
         detail = {"key": key.id, "scope": str(key.scope), "name": key.name}
-        self._state().journal.append(kind, self._now(now), key.customer, (), operator, detail)
+        self._state().journal.append(kind, self._now(now), key.customer, operator, detail)

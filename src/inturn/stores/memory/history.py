@@ -58,7 +58,7 @@ class MemoryHistory(History):
             now = self._time(now)
             series = self._rows.get((HistorySpan.MINUTE, HistorySpan.MINUTE.begin(now)), {})
             detail = {"counted": series.get((HistoryScope.QUEUE, ""), Figures()).failed}
-            self._state().journal.append(EventKind.FAILURES_ACKNOWLEDGED, now, None, (), operator, detail)
+            self._state().journal.append(EventKind.FAILURES_ACKNOWLEDGED, now, None, operator, detail)
 
     def acknowledged(self) -> Event | None:
         with self._lock:

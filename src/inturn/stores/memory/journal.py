@@ -4,11 +4,21 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from inturn.model import NO_METADATA
 from inturn.store_types import Event, EventKind, Operator, TimeRange
 from inturn.stores.memory.rows import Row
+
+
+class Change(NamedTuple):
+    """What happened to a document, and in which queue."""
+
+    kind: EventKind
+    row: Row
+    queue: str
+    next: str | None = None
+    """The queue that it goes to, after a step."""
 
 
 class Journal:
@@ -24,25 +34,33 @@ class Journal:
         kind: EventKind,
         at: int,
         customer: str | None,
-        documents: tuple[str, ...] = (),
         operator: Operator | None = None,
         detail: Mapping[str, Any] = NO_METADATA,
     ) -> None:
-        self.last = number = self.last + 1
-        self.events.append((number, at, kind, customer, documents, operator, detail))
+        """Add an event that names no document."""
+        self._append(at, kind, customer, (), operator, detail, None)
 
-    def append_by_customer(
-        self, kind: EventKind, at: int, rows: Sequence[Row], operator: Operator | None = None
+    def _append(self, *fields: Any) -> None:
+        self.last = number = self.last + 1
+        self.events.append((number, *fields))
+
+    def append_grouped(self, kind: EventKind, at: int, rows: Sequence[Row], operator: Operator | None = None) -> None:
+        """Add one event for each customer and queue of documents, in the order of their first documents."""
+        self.append_changes(kind, at, [Change(kind, row, row.queue) for row in rows], operator)
+
+    def append_changes(
+        self, kind: EventKind, at: int, changes: Sequence[Change], operator: Operator | None = None
     ) -> None:
-        """Add one event for each customer, in the order of their first documents."""
-        if len(rows) == 1:
-            self.append(kind, at, rows[0].customer, (rows[0].id,), operator)
-            return
-        grouped: dict[str, list[str]] = {}
-        for row in rows:
-            grouped.setdefault(row.customer, []).append(row.id)
-        for customer, documents in grouped.items():
-            self.append(kind, at, customer, tuple(documents), operator)
+        """Add those of the changes that are of this kind, grouped in the same way, and by `next` first."""
+        grouped: dict[str | None, dict[tuple[str, str], list[str]]] = {}
+        for change in changes:
+            if change.kind is kind:
+                series = grouped.setdefault(change.next, {})
+                series.setdefault((change.row.customer, change.queue), []).append(change.row.id)
+        for after, by_customer in grouped.items():
+            detail = NO_METADATA if after is None else {"next": after}
+            for (customer, queue), documents in by_customer.items():
+                self._append(at, kind, customer, tuple(documents), operator, detail, queue)
 
     def since(self, after: int, limit: int) -> tuple[Event, ...]:
         start = bisect_right(self.events, after, key=itemgetter(0))

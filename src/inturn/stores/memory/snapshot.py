@@ -46,7 +46,7 @@ def write(state: State, path: Path) -> None:
             "documents": [_row_to_json(row) for row in state.documents.values()],
             "customers": [_customer_to_json(customer) for customer in state.lanes.customers.values()],
             "keys": [[*key, *record] for key, record in state.idempotency_keys.items()],
-            "events": [[*event[:-1], dict(event[-1])] for event in state.journal.events],
+            "events": [_event_to_json(*event) for event in state.journal.events],
             "last_event": state.journal.last,
             "queues": [[name, row.settings.to_dict(), row.paused, row.tat] for name, row in state.queues.items()],
             "turns": _scheduler_to_json(state.lanes.schedulers[FIRST_QUEUE]),
@@ -149,9 +149,16 @@ def _scheduler_to_json(scheduler: Scheduler[MemoryLane]) -> list[Any]:
     ]
 
 
+def _event_to_json(*event: Any) -> list[Any]:
+    *rest, detail, queue = event
+    return [*rest, dict(detail), queue]
+
+
 def _event(number: int, at: int, kind: str, customer: str | None, documents: list[str], *rest: Any) -> Event:
-    operator, detail = rest
-    return Event(number, at, EventKind(kind), customer, tuple(documents), operator and Operator(*operator), detail)
+    operator, detail, *queue = rest
+    event = Event(number, at, EventKind(kind), customer, tuple(documents), operator and Operator(*operator), detail)
+    older = DEFAULT_QUEUE if documents else None
+    return event._replace(queue=queue[0] if queue else older)
 
 
 def _read_customer(lanes: Lanes, data: list[Any]) -> None:

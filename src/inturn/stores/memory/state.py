@@ -33,7 +33,7 @@ from inturn.store_types import (
     work_times,
 )
 from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
-from inturn.stores.memory.journal import Journal
+from inturn.stores.memory.journal import Change, Journal
 from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, QueueRow, Row
 from inturn.stores.memory.steps import SPLIT, Parent, Steps
@@ -202,7 +202,7 @@ class State:
         closed = {queue.number for queue in self.queues.values() if queue.is_closed(now)}
         return {number: weight for number, weight in weights.items() if number not in closed} if closed else weights
 
-    def ack(self, outcome: Outcome, now: int, events: list[tuple[EventKind, Row]]) -> AckStatus:
+    def ack(self, outcome: Outcome, now: int, changes: list[Change]) -> AckStatus:
         """Record an outcome (S7, S8), and add its event to `events`."""
         row = self.documents.get(outcome.id)
         if row is None or row.fence != outcome.fence:
@@ -215,7 +215,7 @@ class State:
         if kind is OutcomeKind.DONE:
             row.result, row.files, row.error = outcome.result, outcome.files, None
             self.end(row, DocumentState.DONE, now)
-            events.append((EventKind.FINISHED, row))
+            changes.append(Change(EventKind.FINISHED, row, row.queue))
         elif kind is OutcomeKind.RELEASED:
             self._end_attempt(row, EventKind.RELEASED, None, now)
             row.attempt -= 1
@@ -223,21 +223,23 @@ class State:
             row.state = WAITING
             self.lanes.release(row)
             self._add_start_by(row)
-            events.append((EventKind.RELEASED, row))
+            changes.append(Change(EventKind.RELEASED, row, row.queue))
         elif kind is OutcomeKind.NEXT:
+            queue = row.queue
             self._end_step(row, outcome, EventKind.STEP_DONE, now)
             if self.policy.check_each_step:
                 ((row.level, row.count),) = self.check(self.lanes.customers[row.customer], 1, now)
             self._enter_queue(row, now)
-            events.append((EventKind.STEP_DONE, row))
+            changes.append(Change(EventKind.STEP_DONE, row, queue, next=row.queue))
         elif kind is OutcomeKind.SPLIT:
-            split_at = row.step
+            split_at, queue = row.step, row.queue
             self._end_step(row, outcome, EventKind.SPLIT, now)
             row.state = DocumentState.SPLIT
-            events.append((EventKind.SPLIT, row))
-            events += [(EventKind.PART_ADDED, part) for part in self._admit_parts(row, outcome, split_at, now)]
+            changes.append(Change(EventKind.SPLIT, row, queue))
+            parts = self._admit_parts(row, outcome, split_at, now)
+            changes += [Change(EventKind.PART_ADDED, part, part.queue) for part in parts]
         else:
-            self._ack_failure(row, outcome, now, events)
+            self._ack_failure(row, outcome, now, changes)
         return AckStatus.RECORDED
 
     def _end_step(self, row: Row, outcome: Outcome, ended: EventKind, now: int) -> None:
@@ -269,17 +271,17 @@ class State:
         self.admit(row.customer, zip(ids, specs, checks, strict=True), now, Parent(row.id, split_at))
         return [self.documents[id_] for id_ in ids]
 
-    def _ack_failure(self, row: Row, outcome: Outcome, now: int, events: list[tuple[EventKind, Row]]) -> None:
+    def _ack_failure(self, row: Row, outcome: Outcome, now: int, changes: list[Change]) -> None:
         row.error = outcome.error
         if outcome.retry_in is None or row.attempt >= (outcome.max_attempts or row.spec.max_attempts):
             self.end(row, DocumentState.FAILED, now)
-            events.append((EventKind.FAILED, row))
+            changes.append(Change(EventKind.FAILED, row, row.queue))
         else:
             self._end_attempt(row, EventKind.DELAYED, outcome.error, now)
             self._settle(row, now)
             self._stop(row)
             self.delay(row, outcome.retry_in, now)
-            events.append((EventKind.DELAYED, row))
+            changes.append(Change(EventKind.DELAYED, row, row.queue))
 
     def renew_lease(self, id: str, fence: int, length: int, now: int) -> LeaseStatus:
         """Renew the lease of a claim if it is still held (S14)."""
@@ -491,7 +493,7 @@ class State:
             (EventKind.DUE, due),
             (EventKind.PARTS_ENDED, merged),
         ):
-            self.journal.append_by_customer(kind, now, rows)
+            self.journal.append_grouped(kind, now, rows)
 
     def _end_attempt(self, row: Row, ended: EventKind, error: str | None, now: int) -> None:
         """Store an attempt once under its fence, and drop the oldest above the limit."""

@@ -51,6 +51,7 @@ from inturn.store_types import (
 from inturn.stores.memory import reader, recount, snapshot
 from inturn.stores.memory.api_keys import MemoryApiKeys
 from inturn.stores.memory.history import MemoryHistory
+from inturn.stores.memory.journal import Change
 from inturn.stores.memory.queries import MemoryQueries
 from inturn.stores.memory.rows import DEFAULT_QUEUE_SETTINGS, QueueRow, Row
 from inturn.stores.memory.state import IdempotencyRecord, State
@@ -102,7 +103,7 @@ class MemoryStore(MemoryQueries):
             checks = state.check(state.lanes.customer(customer), len(ids), now)
             documents = state.policy.costs.apply(documents)
             answer = state.admit(customer, zip(ids, documents, checks, strict=True), now)
-            state.journal.append(EventKind.SUBMITTED, now, customer, tuple(ids))
+            state.journal.append_grouped(EventKind.SUBMITTED, now, [state.documents[id_] for id_ in ids])
             if key is not None:
                 state.idempotency_keys[customer, key] = IdempotencyRecord(fingerprint, now, answer)
             self._notify()
@@ -123,13 +124,11 @@ class MemoryStore(MemoryQueries):
     def _ack(self, outcomes: Sequence[Outcome], now: int) -> tuple[AckStatus, ...]:
         state = self._state
         self._require_possible(outcomes)
-        events: list[tuple[EventKind, Row]] = []
-        statuses = tuple([state.ack(outcome, now, events) for outcome in outcomes])
-        if len(events) == 1:
-            state.journal.append_by_customer(events[0][0], now, [events[0][1]])
-        else:
-            for kind in OUTCOME_EVENTS:
-                state.journal.append_by_customer(kind, now, [row for event, row in events if event is kind])
+        changes: list[Change] = []
+        statuses = tuple([state.ack(outcome, now, changes) for outcome in outcomes])
+        kinds = OUTCOME_EVENTS if len(changes) > 1 else [change.kind for change in changes]
+        for kind in kinds:
+            state.journal.append_changes(kind, now, changes)
         return statuses
 
     def _require_possible(self, outcomes: Sequence[Outcome]) -> None:
@@ -159,7 +158,7 @@ class MemoryStore(MemoryQueries):
             if row is None:
                 break
             rows.append(row)
-        state.journal.append_by_customer(EventKind.STARTED, now, rows)
+        state.journal.append_grouped(EventKind.STARTED, now, rows)
         return tuple([Claim(row.view(), row.fence or 0) for row in rows])
 
     def heartbeat(
@@ -188,12 +187,12 @@ class MemoryStore(MemoryQueries):
         with self._lock:
             now = self._now(now)
             self._set_worker_pause(name, WorkerPause(*operator, now))
-            self._state.journal.append(EventKind.WORKER_PAUSED, now, None, (), operator, {"worker": name})
+            self._state.journal.append(EventKind.WORKER_PAUSED, now, None, operator, {"worker": name})
 
     def resume_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
         with self._lock:
             self._set_worker_pause(name, None)
-            self._state.journal.append(EventKind.WORKER_RESUMED, self._now(now), None, (), operator, {"worker": name})
+            self._state.journal.append(EventKind.WORKER_RESUMED, self._now(now), None, operator, {"worker": name})
             self._notify()
 
     def _set_worker_pause(self, name: str, paused: WorkerPause | None) -> None:
@@ -249,7 +248,7 @@ class MemoryStore(MemoryQueries):
             for key in keys:
                 del state.idempotency_keys[key]
             state.api_keys = {id_: api_key for id_, api_key in state.api_keys.items() if api_key.customer != customer}
-            state.journal.append(EventKind.PURGED, now, customer, (), operator, {"documents": len(rows)})
+            state.journal.append(EventKind.PURGED, now, customer, operator, {"documents": len(rows)})
             return PruneResult(len(rows), 0, len(keys), blobs)
 
     def change_customer(
@@ -267,7 +266,7 @@ class MemoryStore(MemoryQueries):
             before = CustomerSettings() if known is None else known.settings
             settings = changed_settings(before, changes, expected)
             state.lanes.change(state.lanes.customer(customer), settings)
-            state.journal.append(EventKind.CUSTOMER_CHANGED, now, customer, (), operator, settings_to_dict(changes))
+            state.journal.append(EventKind.CUSTOMER_CHANGED, now, customer, operator, settings_to_dict(changes))
             self._notify()
             return settings
 
@@ -285,7 +284,7 @@ class MemoryStore(MemoryQueries):
             else:
                 self._require_queue(queue).paused = paused
             detail = NO_METADATA if queue is None else {"queue": queue}
-            self._state.journal.append(kind, self._now(now), None, (), operator, detail)
+            self._state.journal.append(kind, self._now(now), None, operator, detail)
             self._notify()
 
     def paused(self, queue: str | None = None) -> Operator | None:
@@ -302,7 +301,7 @@ class MemoryStore(MemoryQueries):
             self._state.queue(name).change(settings)
             self._notify()
             detail = {"queue": name, **settings_to_dict(changes)}
-            self._state.journal.append(EventKind.QUEUE_CHANGED, self._now(now), None, (), operator, detail)
+            self._state.journal.append(EventKind.QUEUE_CHANGED, self._now(now), None, operator, detail)
             return settings
 
     def queues(self) -> tuple[QueueStatus, ...]:
@@ -331,7 +330,7 @@ class MemoryStore(MemoryQueries):
                 )
             version = PolicyVersion(current + 1, policy, now, operator)
             state.set_policy(version)
-            state.journal.append(EventKind.POLICY_SET, now, None, (), operator, {"version": version.number})
+            state.journal.append(EventKind.POLICY_SET, now, None, operator, {"version": version.number})
             return version
 
     def policies(self) -> tuple[PolicyVersion, ...]:
@@ -409,7 +408,7 @@ class MemoryStore(MemoryQueries):
             if discrepancies and repair:
                 recount.repair(self._state)
                 self._state.journal.append(
-                    EventKind.REPAIRED, self._now(now), None, (), None, {"counts": len(discrepancies)}
+                    EventKind.REPAIRED, self._now(now), None, None, {"counts": len(discrepancies)}
                 )
             return discrepancies
 
@@ -430,4 +429,4 @@ class MemoryStore(MemoryQueries):
         return [row for row in rows if row is not None and row.state in states]
 
     def _log_rows(self, kind: EventKind, rows: list[Row], operator: Operator, now: int) -> None:
-        self._state.journal.append_by_customer(kind, now, rows, operator)
+        self._state.journal.append_grouped(kind, now, rows, operator)

@@ -159,8 +159,11 @@ def _old_lanes(claim: ClaimWrite) -> list[Row]:
 
 def _event_rows(claim: ClaimWrite) -> list[Row]:
     """Rows for the outbox; of a claim's own event, the statement that claims its documents knows the ids."""
-    rows = [(now, *event_row(event), None) for now, event in claim.events]
-    return rows + [
-        (now, str(EventKind.STARTED), array_literal(customers), None, None, None, None, first_fence)
-        for now, customers, first_fence in claim.started
-    ]
+    rows: list[Row] = []
+    for now, event in claim.events:
+        *columns, queues = event_row(event)
+        rows.append((now, *columns, None, queues))
+    for now, customers, first_fence, queues in claim.started:
+        arrays = array_literal(customers), None if queues is None else array_literal(queues)
+        rows.append((now, str(EventKind.STARTED), arrays[0], None, None, None, None, first_fence, arrays[1]))
+    return rows

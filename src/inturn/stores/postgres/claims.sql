@@ -323,14 +323,14 @@ WITH wanted AS (
 ), running_added AS (
     INSERT INTO running (lease_check_at, seq, customer) SELECT until, seq, customer FROM wanted
 ), events_added AS (
-    INSERT INTO event_outbox (at, kind, customers, documents, operator, why, detail)
+    INSERT INTO event_outbox (at, kind, customers, documents, operator, why, detail, queues)
     SELECT
         at, kind, customers,
         coalesce(documents, ARRAY(
             SELECT id FROM claimed
             WHERE fence BETWEEN first_fence AND first_fence + cardinality(customers) - 1 ORDER BY fence
         )),
-        operator, why, detail
+        operator, why, detail, queues
     FROM unnest(%(events)s::event_row[])
 ), old_lanes_removed AS (
     DELETE FROM lane WHERE ctid = ANY (ARRAY(

@@ -35,15 +35,17 @@ UPDATE event_sequence SET last = %(last)s, seen = DEFAULT;
 UPDATE document SET lease_check_at = due_at, lease_until = due_at, due_at = NULL WHERE state = 'running';
 
 -- name: read_all_events
-SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+SELECT number, at, kind, customer, documents, operator, why, detail, queue FROM event
 UNION ALL
 SELECT
     (SELECT last FROM event_sequence) + row_number() OVER (ORDER BY id, first), at, kind, customer, coalesce(documents, '{}'),
-    operator, why, detail
+    operator, why, detail, queue
 FROM (
     SELECT
         id, min(place) AS first, at, kind, coalesce(each.customer, customers[1]) AS customer,
-        array_agg(document ORDER BY place) FILTER (WHERE document IS NOT NULL) AS documents, operator, why, detail
-    FROM event_outbox CROSS JOIN LATERAL unnest(customers, documents) WITH ORDINALITY AS each (customer, document, place)
-    GROUP BY id, at, kind, coalesce(each.customer, customers[1]), operator, why, detail
+        array_agg(document ORDER BY place) FILTER (WHERE document IS NOT NULL) AS documents, operator, why, detail,
+        nullif(coalesce(each.queue, queues[1]), 'default') AS queue
+    FROM event_outbox
+        CROSS JOIN LATERAL unnest(customers, documents, queues) WITH ORDINALITY AS each (customer, document, queue, place)
+    GROUP BY id, at, kind, coalesce(each.customer, customers[1]), coalesce(each.queue, queues[1]), operator, why, detail
 ) AS unnumbered;

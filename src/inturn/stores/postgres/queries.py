@@ -28,7 +28,7 @@ QUERIES: Final[Mapping[str, bytes]] = {
     for name, text in _QUERY_TEXTS.items()
 }
 Connection = psycopg.Connection[Row]
-EVENT_COLUMNS: Final = ("kind", "customers", "documents", "operator", "why", "detail")
+EVENT_COLUMNS: Final = ("kind", "customers", "documents", "operator", "why", "detail", "queues")
 """The columns of an event that has no number yet."""
 _UNQUOTED_TYPES: Final = frozenset({int, float, bool})
 SEPARATOR: Final = "\x1f"
@@ -119,7 +119,9 @@ def lane_changes(rows: Sequence[Row]) -> list[LaneChange]:
 def event_row(event: NewEvent) -> Row:
     """The columns of an event for the outbox."""
     by, why = event.operator or (None, None)
-    return str(event.kind), array_literal(event.customers), array_literal(event.documents), by, why, event.detail
+    queues = None if event.queues is None else array_literal(event.queues)
+    arrays = array_literal(event.customers), array_literal(event.documents)
+    return str(event.kind), *arrays, by, why, event.detail, queues
 
 
 def to_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:

@@ -48,8 +48,11 @@ WITH checked AS MATERIALIZED (
     INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost)
     SELECT customer, 'joined', lane, 1, seq, ready_at, cost FROM documents_added
 ), events_added AS (
-    INSERT INTO event_outbox (at, kind, customers, documents)
-    SELECT now, 'submitted', ARRAY[%(customer)s::text], ARRAY[%(id)s::uuid] FROM checked
+    INSERT INTO event_outbox (at, kind, customers, documents, queues)
+    SELECT
+        now, 'submitted', ARRAY[%(customer)s::text], ARRAY[%(id)s::uuid],
+        CASE WHEN %(queue)s::text <> 'default' THEN ARRAY[%(queue)s::text] END
+    FROM checked
 )
 SELECT first, now FROM checked;
 
@@ -111,8 +114,11 @@ WITH checked AS MATERIALIZED (
     SELECT id, 'start_by', NULL, NULL, NULL, %(soonest_start_by)s::bigint, NULL FROM checked
     WHERE %(soonest_start_by)s::bigint IS NOT NULL
 ), events_added AS (
-    INSERT INTO event_outbox (at, kind, customers, documents)
-    SELECT now, 'submitted', ARRAY[%(customer)s::text], %(id)s::uuid[] FROM checked
+    INSERT INTO event_outbox (at, kind, customers, documents, queues)
+    SELECT
+        now, 'submitted', ARRAY[%(customer)s::text], %(id)s::uuid[],
+        coalesce(%(queue)s::text[], CASE WHEN %(same_queue)s::text <> 'default' THEN ARRAY[%(same_queue)s::text] END)
+    FROM checked
 )
 SELECT first, now FROM checked;
 

@@ -14,11 +14,11 @@ SELECT * FROM unnest(
 );
 
 -- name: add_events
-INSERT INTO event_outbox (at, kind, customers, documents, operator, why, detail)
-SELECT %(at)s, kind, customers::text[], documents::uuid[], operator, why, detail FROM unnest(
+INSERT INTO event_outbox (at, kind, customers, documents, operator, why, detail, queues)
+SELECT %(at)s, kind, customers::text[], documents::uuid[], operator, why, detail, queues::text[] FROM unnest(
     %(kind)s::text[], %(customers)s::text[], %(documents)s::text[], %(operator)s::text[], %(why)s::text[],
-    %(detail)s::text[]
-) AS new_event (kind, customers, documents, operator, why, detail);
+    %(detail)s::text[], %(queues)s::text[]
+) AS new_event (kind, customers, documents, operator, why, detail, queues);
 
 -- name: has_unnumbered_events
 SELECT EXISTS (
@@ -39,15 +39,16 @@ WITH outbox_removed AS (
 ), grouped AS (
     SELECT
         id, min(position) AS first, at, kind, coalesce(item.customer, customers[1]) AS customer,
-        array_agg(document ORDER BY position) FILTER (WHERE document IS NOT NULL) AS documents, operator, why, detail
+        array_agg(document ORDER BY position) FILTER (WHERE document IS NOT NULL) AS documents, operator, why, detail,
+        nullif(coalesce(item.queue, queues[1]), 'default') AS queue
     FROM outbox_removed
-        CROSS JOIN LATERAL unnest(customers, documents) WITH ORDINALITY AS item (customer, document, position)
-    GROUP BY id, at, kind, coalesce(item.customer, customers[1]), operator, why, detail
+        CROSS JOIN LATERAL unnest(customers, documents, queues) WITH ORDINALITY AS item (customer, document, queue, position)
+    GROUP BY id, at, kind, coalesce(item.customer, customers[1]), coalesce(item.queue, queues[1]), operator, why, detail
 ), events_added AS (
-    INSERT INTO event (number, at, kind, customer, documents, operator, why, detail)
+    INSERT INTO event (number, at, kind, customer, documents, operator, why, detail, queue)
     SELECT
         (SELECT last FROM event_sequence) + row_number() OVER (ORDER BY id, first), at, kind, customer,
-        coalesce(documents, '{}'), operator, why, detail
+        coalesce(documents, '{}'), operator, why, detail, queue
     FROM grouped
     RETURNING 1
 )
@@ -140,7 +141,7 @@ WITH finished AS (
         %(id)s::uuid[], %(fence)s::bigint[], %(result)s::text[], %(began_after)s::bigint[], %(worked)s::bigint[]
     ) AS outcome (id, fence, result, began_after, worked)
     WHERE document.id = outcome.id AND document.fence = outcome.fence AND state = 'running'
-    RETURNING document.id, customer, seq, lease_check_at, lane, cost, charged, document.worked, step, parent
+    RETURNING document.id, customer, seq, lease_check_at, lane, cost, charged, document.worked, step, parent, queue
 ), running_removed AS (
     DELETE FROM running WHERE ctid = ANY (ARRAY(
         SELECT entry.at FROM finished CROSS JOIN LATERAL (
@@ -153,7 +154,7 @@ WITH finished AS (
 )
 SELECT
     id, customer, seq, EXISTS (SELECT 1 FROM customer WHERE customer.id = finished.customer AND capped), lane, cost, charged,
-    worked, step, parent IS NOT NULL
+    worked, step, parent IS NOT NULL, queue
 FROM finished;
 
 -- name: finish_documents_and_log
@@ -170,7 +171,8 @@ WITH finished AS (
     ) AS instant
     WHERE document.id = outcome.id AND document.fence = outcome.fence AND state = 'running'
     RETURNING
-        document.id, customer, seq, lease_check_at, finished_at, position, lane, cost, charged, document.worked, parent
+        document.id, customer, seq, lease_check_at, finished_at, position, lane, cost, charged, document.worked, parent,
+        queue
 ), finished_of AS (
     SELECT finished.*, customer.name, customer.capped FROM finished JOIN customer ON customer.id = finished.customer
 ), running_removed AS (
@@ -192,8 +194,10 @@ WITH finished AS (
 ), ended_parts_added AS (
     INSERT INTO lane_log (customer, kind, seq) SELECT customer, 'part_ended', seq FROM finished WHERE parent IS NOT NULL
 ), events_added AS (
-    INSERT INTO event_outbox (at, kind, customers, documents)
-    SELECT min(finished_at), 'finished', array_agg(name ORDER BY position), array_agg(id ORDER BY position)
+    INSERT INTO event_outbox (at, kind, customers, documents, queues)
+    SELECT
+        min(finished_at), 'finished', array_agg(name ORDER BY position), array_agg(id ORDER BY position),
+        CASE WHEN bool_or(queue <> 'default') THEN array_agg(queue ORDER BY position) END
     FROM finished_of HAVING count(*) > 0
 )
 SELECT id, capped OR parent IS NOT NULL FROM finished_of;

@@ -99,6 +99,8 @@ class StartedEvent(NamedTuple):
     now: int
     customers: Sequence[str]
     first_fence: int
+    queues: Sequence[str] | None
+    """As those of `NewEvent`."""
 
 
 class ClaimWrite(NamedTuple):

@@ -10,8 +10,8 @@ from inturn.store_types import WORKER_RETENTION, ClaimRequest, EventKind
 from inturn.stores.sql import clock_skew
 from inturn.stores.sql.claim_types import ClaimedRow, ClaimQueries, StartedEvent
 from inturn.stores.sql.claim_window import ClaimWindow
-from inturn.stores.sql.lane_log import LOG_COLUMNS, LaneChange
-from inturn.stores.sql.queries import NewEvent, QueueCache
+from inturn.stores.sql.lane_log import LOG_COLUMNS, LaneChange, lane_track, queue_of
+from inturn.stores.sql.queries import NewEvent, QueueCache, other_queues
 from inturn.stores.sql.queue_limits import QueueLimits
 from inturn.stores.sql.recount import corrections, discrepancies
 from inturn.stores.sql.rows import Row, document_from_row
@@ -80,7 +80,8 @@ class ClaimRun:
             names = self._cache.customer_names(self.queries, {row.owner for row in taken})
             self._names |= {row.owner: names[row.owner] for row in taken}
             self.window.deadlines.add_deadline("lease", now + request.lease)
-            self._started.append(StartedEvent(now, [names[row.owner] for row in taken], taken[0].fence))
+            customers = [names[row.owner] for row in taken]
+            self._started.append(StartedEvent(now, customers, taken[0].fence, self._queues_of(taken)))
             self._claimed += taken
         return taken
 
@@ -95,6 +96,12 @@ class ClaimRun:
             times = (now, now + request.lease)
             charged = self.window.scheduler(lane.queue).last_charge
             yield ClaimedRow(lane.owner, lane.number, head.seq, self.window.fence, *times, request.worker, charged)
+
+    def _queues_of(self, claimed: Sequence[ClaimedRow]) -> Sequence[str] | None:
+        if len(self.queue.queues) == 1:
+            return None
+        names = {queue.number: queue.name for queue in self.queue.queues}
+        return other_queues([names[queue_of(lane_track(row.lane))] for row in claimed])
 
     def save(self, *, is_last: bool = True) -> list[Row]:
         """Write everything; return the rows of documents claimed. `is_last`: no statement follows."""

@@ -25,7 +25,7 @@ WHERE span = :span AND at >= :since AND at < :until AND scope = :scope AND key =
 DELETE FROM history WHERE span = :span AND at < :before;
 
 -- name: newest_operator_event
-SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+SELECT number, at, kind, customer, documents, operator, why, detail, queue FROM event
 WHERE operator IS NOT NULL AND kind = :kind ORDER BY number DESC LIMIT 1;
 
 -- name: sampled_levels

@@ -68,7 +68,7 @@ def retry(
         checked = submitter.apply_checks(facts.owner, counters[facts.owner], 1, transitions.now, version)
         counters[facts.owner] = checked.counter
         receipts.append(transitions.retry(facts, id_, checked.levels[0][0], checked.counter.count, start))
-        transitions.record_event(EventKind.RETRIED, facts)
+        transitions.record_event(EventKind.RETRIED, facts if start is None else facts._replace(queue=start.queue))
     transitions.add_grouped_events((EventKind.RETRIED,), operator)
     return tuple(receipts)
 

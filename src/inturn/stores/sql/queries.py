@@ -8,6 +8,7 @@ column in PostgreSQL, which runs it once for all.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from inturn.model import DEFAULT_QUEUE
 from inturn.store_types import EventKind, Operator, PolicyVersion
 from inturn.stores.sql.rows import Row, policy_from_row
 
@@ -15,7 +16,10 @@ MAX_CACHED_NAMES: Final = 100_000
 
 
 class NewEvent(NamedTuple):
-    """An event without a number: it becomes one event for each of its customers, in the order of first documents."""
+    """An event without a number.
+
+    It becomes one for each customer and queue of its documents, in the order of first documents.
+    """
 
     kind: EventKind
     customers: Sequence[str | None]
@@ -23,6 +27,8 @@ class NewEvent(NamedTuple):
     documents: Sequence[str] = ()
     operator: Operator | None = None
     detail: str | None = None
+    queues: Sequence[str] | None = None
+    """One for each document; None if all are in the queue `default`, or if there is no document."""
 
 
 class Queries(Protocol):
@@ -55,6 +61,11 @@ class Queries(Protocol):
     def add_events(self, now: int, events: Sequence[NewEvent]) -> None:
         """Write events."""
         ...
+
+
+def other_queues(names: Sequence[str]) -> Sequence[str] | None:
+    """Return the queues of documents, or None if all of them are in the queue `default`."""
+    return None if names.count(DEFAULT_QUEUE) == len(names) else names
 
 
 class QueueCache:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from inturn.api_keys import ApiKey, ApiKeyScope
 from inturn.model import (
+    DEFAULT_QUEUE,
     NO_METADATA,
     CustomerSettings,
     Document,
@@ -82,7 +83,7 @@ def policy_from_row(row: Row) -> PolicyVersion:
 
 def event_from_row(row: Row) -> Event:
     """An event from its row."""
-    number, at, kind, customer, documents, operator, why, detail = row
+    number, at, kind, customer, documents, operator, why, detail, queue = row
     return Event(
         number,
         at,
@@ -91,6 +92,7 @@ def event_from_row(row: Row) -> Event:
         tuple(text_ids(documents)),
         None if operator is None else Operator(operator, why),
         json.loads(detail) if detail else NO_METADATA,
+        queue or (DEFAULT_QUEUE if documents else None),
     )
 
 

@@ -147,15 +147,15 @@ SELECT customer, settings, tat FROM limits WHERE rate_closed_until > :now ORDER 
 UPDATE document SET due_at = :ends_at, doubted_at = :doubted_at WHERE seq = :seq;
 
 -- name: events
-SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+SELECT number, at, kind, customer, documents, operator, why, detail, queue FROM event
 WHERE number > :after ORDER BY number LIMIT :limit;
 
 -- name: operator_events
-SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+SELECT number, at, kind, customer, documents, operator, why, detail, queue FROM event
 WHERE operator IS NOT NULL AND number < :before AND at >= :since AND at < :until ORDER BY number DESC LIMIT :limit;
 
 -- name: operator_events_of
-SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+SELECT number, at, kind, customer, documents, operator, why, detail, queue FROM event
 WHERE operator IS NOT NULL AND customer = :customer AND number < :before AND at >= :since AND at < :until
 ORDER BY number DESC LIMIT :limit;
 

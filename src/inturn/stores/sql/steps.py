@@ -5,6 +5,7 @@ next claim looks whether any part of that document is unended (S76). Claims run 
 committed, so that the last part is noticed exactly once, even if two parts end at the same time.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -57,7 +58,7 @@ class StepRecorder:
             self._add_parts(outcome.parts, facts)
         else:
             transitions.lane_log.requeued(facts.owner, lane, Head(facts.seq, transitions.now, facts.cost))
-            transitions.record_event(EventKind.STEP_DONE, facts)
+            transitions.record_event(EventKind.STEP_DONE, facts, json.dumps({"next": queue}))
         transitions.should_notify = True
         return facts._replace(state=after)
 
@@ -93,7 +94,7 @@ class StepRecorder:
             rows.append((seq, id_, level, lane, count, part, search_name(spec.name), spec.steps_ahead, *spec))
             if not spec.delay:
                 heads.setdefault(lane, []).append(Head(seq, transitions.now, spec.cost))
-            transitions.record_event(EventKind.PART_ADDED, facts._replace(id=id_))
+            transitions.record_event(EventKind.PART_ADDED, facts._replace(id=id_, queue=spec.queue))
         more = {"customer": facts.owner, "parent": facts.id, "split_step": facts.step, "now": transitions.now}
         transitions.queries.execute_many("add_parts", PART_COLUMNS, rows, **more)
         for lane, waiting in heads.items():

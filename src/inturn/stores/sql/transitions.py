@@ -23,7 +23,7 @@ from inturn.store_types import (
 )
 from inturn.stores.sql.claim_window import ClaimWindow
 from inturn.stores.sql.lane_log import LaneLog, lane_number, move_to_level
-from inturn.stores.sql.queries import NewEvent, Queries, QueueCache
+from inturn.stores.sql.queries import NewEvent, Queries, QueueCache, other_queues
 from inturn.stores.sql.rows import NEVER, NO_ID, Row, normalize_id, text_id
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class FinishedRow(NamedTuple):
     worked: int
     step: int
     is_part: bool
+    queue: str
 
 
 class Transitions:
@@ -113,7 +114,8 @@ class Transitions:
         """The changes to lanes: appended to the lane log by `flush`, or applied by a claim."""
         self.events: list[NewEvent] = []
         """Events to be written with this transaction."""
-        self._recorded: dict[EventKind, list[tuple[int, str]]] = {}
+        self._recorded: dict[tuple[EventKind, str | None], list[tuple[int, str, str]]] = {}
+        """Owner, id and queue of documents, by kind and detail of their event."""
         self._ended_attempts: list[Row] = []
         self._capped: set[int] | None = None
         self.should_notify = False
@@ -127,17 +129,18 @@ class Transitions:
 
     # -- events ---------------------------------------------------------------------------------------------------
 
-    def record_event(self, kind: EventKind, facts: DocumentFacts) -> None:
-        """Add a document to the event of this kind and its customer."""
-        self._recorded.setdefault(kind, []).append((facts.owner, facts.id))
+    def record_event(self, kind: EventKind, facts: DocumentFacts, detail: str | None = None) -> None:
+        """Add a document to the event of this kind and detail, its customer and its queue."""
+        self._recorded.setdefault((kind, detail), []).append((facts.owner, facts.id, facts.queue))
 
     def add_grouped_events(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
-        """One event for each kind and customer, in the order of kinds, then of first documents."""
-        for kind in kinds:
-            if reported := self._recorded.pop(kind, None):
-                names = self.cache.customer_names(self.queries, {owner for owner, _ in reported})
-                owners, ids = zip(*reported, strict=True)
-                self.events.append(NewEvent(kind, [names[owner] for owner in owners], ids, operator))
+        """One event for each kind, detail, customer and queue, in the order of kinds, then of first documents."""
+        for key in [key for kind in kinds for key in self._recorded if key[0] is kind]:
+            kind, detail = key
+            owners, ids, queues = zip(*self._recorded.pop(key), strict=True)
+            names = self.cache.customer_names(self.queries, set(owners))
+            customers = [names[owner] for owner in owners]
+            self.events.append(NewEvent(kind, customers, ids, operator, detail, other_queues(queues)))
 
     def add_event(
         self,
@@ -198,7 +201,7 @@ class Transitions:
         self.add_files(row.seq, row.step, outcome.files)
         if row.is_part:
             self._part_ended(row.owner, row.seq)
-        self._recorded.setdefault(EventKind.FINISHED, []).append((row.owner, id_))
+        self._recorded.setdefault((EventKind.FINISHED, None), []).append((row.owner, id_, row.queue))
 
     def add_files(self, seq: int, step: int, files: Sequence[ResultFile]) -> None:
         """Store the files of a step's result."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 import apsw
 
 from inturn.clock import Clock
+from inturn.model import DEFAULT_QUEUE
 from inturn.store_types import EventKind
 from inturn.stores.sql.claim_types import ClaimWrite, QueueState, queue_rows, worker_states
 from inturn.stores.sql.deadlines import Deadlines
@@ -25,7 +26,7 @@ ALL_ROWS: Final = ":rows"
 """A query with this parameter takes the rows of `fetch_many` at once, as JSON."""
 _PARAMETER: Final = re.compile(r":(\w+)")
 WORK_COLUMNS: Final = ("customer", "queue", "unit_time", "in_flight")
-EVENT_COLUMNS: Final = ("number", "at", "kind", "customer", "documents", "operator", "why", "detail")
+EVENT_COLUMNS: Final = ("number", "at", "kind", "customer", "documents", "operator", "why", "detail", "queue")
 
 
 class SqliteQueries:
@@ -125,10 +126,10 @@ class SqliteQueries:
                 f" run inturn doctor --repair"
             )
         events = [row for now, event in claim.events for row in _event_rows(now, event)]
-        for now, customers, first_fence in claim.started:
+        for now, customers, first_fence, queues in claim.started:
             first = first_fence - claim.claimed[0].fence
             ids = [row[0] for row in rows[first : first + len(customers)]]
-            events += _event_rows(now, NewEvent(EventKind.STARTED, customers, ids))
+            events += _event_rows(now, NewEvent(EventKind.STARTED, customers, ids, queues=queues))
         if claim.has_changes:
             state = {"ordered": claim.ordered, "scheduler_state": claim.scheduler_state, "fence": claim.fence}
             ((last_event,),) = self.fetch_all("save_claim", events=len(events), **state)
@@ -150,14 +151,16 @@ def _parameter_order(query: str, columns: tuple[str, ...], values: tuple[str, ..
 
 
 def _event_rows(now: int, event: NewEvent) -> list[Row]:
-    """One row for each customer, without its number, in the order of first documents."""
+    """One row for each customer and queue, without its number, in the order of first documents."""
     by, why = event.operator or (None, None)
-    documents: dict[str | None, list[bytes]] = {}
-    for customer, id_ in zip_longest(event.customers, event.documents):
-        documents.setdefault(customer, []).append(b"" if id_ is None else pack_id(id_))
-    return [
-        (now, str(event.kind), customer, b"".join(ids), by, why, event.detail) for customer, ids in documents.items()
-    ]
+    documents: dict[tuple[str | None, str | None], list[bytes]] = {}
+    for customer, id_, queue in zip_longest(event.customers, event.documents, event.queues or ()):
+        documents.setdefault((customer, queue), []).append(b"" if id_ is None else pack_id(id_))
+    rows: list[Row] = []
+    for (customer, queue), ids in documents.items():
+        name = None if queue == DEFAULT_QUEUE else queue
+        rows.append((now, str(event.kind), customer, b"".join(ids), by, why, event.detail, name))
+    return rows
 
 
 def pack_id(id_: str | bytes) -> bytes:

@@ -101,8 +101,8 @@ INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings, c
 VALUES (:customer, :kind, :level, :n, :seq, :ready_at, :cost, :settings, :charged, :worked);
 
 -- name: add_event
-INSERT INTO event (number, at, kind, customer, documents, operator, why, detail)
-VALUES (:number, :at, :kind, :customer, :documents, :operator, :why, :detail);
+INSERT INTO event (number, at, kind, customer, documents, operator, why, detail, queue)
+VALUES (:number, :at, :kind, :customer, :documents, :operator, :why, :detail, :queue);
 
 -- name: lane_log
 SELECT customer, kind, level, n, seq, ready_at, cost, settings, charged, worked FROM lane_log ORDER BY number;
@@ -343,7 +343,7 @@ UPDATE document SET
 WHERE id = unhex(:id, '-') AND fence = :fence AND state = 'running'
 RETURNING
     id, customer, seq, (SELECT capped FROM customer WHERE customer.id = document.customer), lane, cost, charged, worked,
-    step, parent IS NOT NULL;
+    step, parent IS NOT NULL, queue;
 
 -- name: add_files
 INSERT INTO file (document, step, name, blob, size, sha256, media_type)

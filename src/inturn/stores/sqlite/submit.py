@@ -13,7 +13,7 @@ from inturn.policy.priority import BatchCheckResult
 from inturn.policy.scheduler import Head, track_of
 from inturn.store_types import EventKind, Submission
 from inturn.stores.sql.lane_log import LaneLog, lane_number
-from inturn.stores.sql.queries import NewEvent, QueueCache, scalar
+from inturn.stores.sql.queries import NewEvent, QueueCache, other_queues, scalar
 from inturn.stores.sql.submit import LockedCustomer, Submitter, build_receipts, document_columns, repeated_id_error
 from inturn.stores.sqlite.queries import QUERIES, SqliteQueries, pack_ids
 
@@ -45,7 +45,8 @@ class SqliteSubmitter(Submitter):
         checked = self.apply_checks(customer.owner, customer.counter, len(ids), now, customer.policy)
         costs = self._cache.policy(self._queries, customer.policy).policy.costs
         self._insert(customer.owner, seqs[0], ids, checked, costs.apply(submission.documents))
-        event = NewEvent(EventKind.SUBMITTED, [submission.customer] * len(ids), ids)
+        queues = other_queues([document.queue for document in submission.documents])
+        event = NewEvent(EventKind.SUBMITTED, [submission.customer] * len(ids), ids, queues=queues)
         self._queries.add_events(now, [event])
         return build_receipts(ids, checked)
 
