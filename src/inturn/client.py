@@ -183,7 +183,7 @@ class Client:
     def history(self, **where: Any) -> dict[str, Any]:
         """Return what happened in the last hour, in steps, or `since` and `until` other times, in microseconds.
 
-        `by` is state, level or customer; `customer`, `top` and `step` are as in `GET /v1/history`.
+        `by` is state, queue, level or customer; `queue`, `customer`, `top` and `step` are as in `GET /v1/history`.
         """
         names = {"since": "from", "until": "to"}
         history: dict[str, Any] = self._get("/v1/history", {names.get(name, name): where[name] for name in where})

@@ -1,7 +1,7 @@
 """The history of a queue, as stores keep it: the values, and the part of the contract.
 
-A store folds its events into rows of a minute and of an hour. Each event counts for the whole queue, for the level of
-each of its documents, and for its customer. Times and durations are integer microseconds.
+A store folds its events into rows of a minute and of an hour. Each event counts for all queues together, for its own
+queue, for the level of each of its documents, and for its customer. Times and durations are integer microseconds.
 """
 
 from enum import StrEnum
@@ -19,7 +19,9 @@ class HistoryScope(StrEnum):
     """What a row is about, and what its `key` is."""
 
     QUEUE = "queue"
-    """The whole queue; the key is empty."""
+    """All queues together; the key is empty."""
+    NAMED_QUEUE = "named_queue"
+    """One queue by name: what was submitted to it, and what waited, ran and ended in it."""
     LEVEL = "level"
     """The lanes of one level; the key is its number, 0 for expedited documents."""
     CUSTOMER = "customer"
@@ -64,10 +66,11 @@ class History(Protocol):
         """Add up to `limit` events to the history, fewer if they have many documents.
 
         S58. Every event is added exactly once, with any number of processes and crashes: rows and cursor change
-             together. Level, wait and processing time are those of the document at the fold. A wait is left out if the
-             document has waited again since.
+             together. Wait and processing time are those of the attempt, and left out if it is no longer stored. The
+             level is that of the document at the fold, the queue that of the event.
         S59. Without events left it also records the documents that wait and run. The next fold is due after
-             `HISTORY_INTERVAL`, with events left after `pause` alone, and never before `pause`.
+             `HISTORY_INTERVAL`, with events left after `pause` alone, and never before `pause`. A SPLIT document does
+             neither.
         S60. Of a span that is over, `MAX_NAMED_CUSTOMERS` customers with the most activity keep rows of their own. The
              others are summed: all rows of customers together equal the row of the queue.
         """

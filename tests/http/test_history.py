@@ -40,6 +40,7 @@ def test_history_by_level_and_customer(harness: Harness, anna: TestClient) -> No
         return {one[name]: sum(n or 0 for n in one["submitted"]) for one in answer["series"]}
 
     assert series("level", "level") == {1: 6, 2: 2}
+    assert series("queue", "queue") == {"default": 8}
     assert series("customer", "customer") == {"beta": 5, None: 3}
 
 
@@ -49,8 +50,25 @@ def test_a_customers_key_gets_its_own_alone(harness: Harness, acme: TestClient) 
     assert [one["customer"] for one in answer["series"]] == ["acme"]
     assert sum(n or 0 for n in answer["total"]["submitted"]) == 3
     assert acme.get("/v1/history", params={"customer": "beta"}).status_code == 404
-    refused = acme.get("/v1/history", params={"by": "level"})
-    assert (refused.status_code, "whole queue" in refused.json()["detail"]) == (422, True)
+    for params in ({"by": "level"}, {"by": "queue"}, {"queue": "default"}):
+        refused = acme.get("/v1/history", params=params)
+        assert (refused.status_code, "all customers" in refused.json()["detail"]) == (422, True)
+
+
+def test_history_of_one_queue_counts_its_steps_and_parts(harness: Harness, anna: TestClient) -> None:
+    queue = harness.queue
+    queue.submit("acme", [NewDocument("a", queue="split")])
+    (claimed,) = queue.claim("worker", 1, queues=["split"])
+    queue.ack([queue.split(claimed, [NewDocument("page", queue="page")] * 2, "merge")])
+    queue.fold_history(limit=1_000)
+
+    def total(**params: str) -> dict[str, int]:
+        columns = anna.get("/v1/history", params=params).json()["total"]
+        return {name: sum(n or 0 for n in columns[name]) for name in ("submitted", "parts", "steps", "waiting")}
+
+    assert total() == {"submitted": 1, "parts": 2, "steps": 1, "waiting": 2}
+    assert total(queue="split") == {"submitted": 1, "parts": 0, "steps": 1, "waiting": 0}
+    assert total(queue="page") == {"submitted": 0, "parts": 2, "steps": 0, "waiting": 2}
 
 
 def test_bad_times_and_steps_are_refused_with_what_is_allowed(harness: Harness, anna: TestClient) -> None:

@@ -1,6 +1,6 @@
 """`inturn history`: what happened in the queue, by minute or hour."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -11,22 +11,22 @@ from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
 from inturn.i18n import Texts
 from inturn.insights import DEFAULT_TOP, HistoryBy, HistoryPoint, HistoryQuery, HistorySeries, HistoryView, read_history
-from inturn.policy.history import Figures
+from inturn.policy.history import Figures, sum_figures
 from inturn.values import SECOND
 
-SHOWN: Final = ("submitted", "started", "done", "failed", "cancelled")
-HEADINGS: Final = (
-    "head_submitted",
-    "head_started",
-    "head_done",
-    "head_failed",
-    "head_cancelled",
-    "head_waiting",
-    "head_running",
-    "head_p50",
-    "head_p95",
-    "head_worked",
-)
+COUNTS: Final = {
+    "submitted": "head_submitted",
+    "parts": "head_parts",
+    "started": "head_started",
+    "steps": "head_steps",
+    "done": "head_done",
+    "failed": "head_failed",
+    "cancelled": "head_cancelled",
+}
+"""Figures, and the headings of their columns."""
+OF_STEPS: Final = frozenset({"steps", "parts"})
+"""Figures whose column is shown where there are any."""
+HEADINGS: Final = ("head_waiting", "head_running", "head_p50", "head_p95", "head_worked")
 
 
 def history(  # noqa: PLR0913 - one option for each part of the question
@@ -36,9 +36,12 @@ def history(  # noqa: PLR0913 - one option for each part of the question
         str, typer.Option("--since", metavar="TIME", help="A time, or how long ago: 15m, 24h, 7d.")
     ] = "1h",
     until: Annotated[str, typer.Option("--until", metavar="TIME", help="A time, or how long ago.")] = "0s",
-    by: Annotated[HistoryBy, typer.Option("--by", help="One table for each level or customer.")] = HistoryBy.STATE,
+    by: Annotated[
+        HistoryBy, typer.Option("--by", help="One table for each queue, level or customer.")
+    ] = HistoryBy.STATE,
     customer: Annotated[str | None, typer.Option("--customer", help="Of this customer.")] = None,
-    top: Annotated[int, typer.Option("--top", min=1, max=50, help="Customers shown by name.")] = DEFAULT_TOP,
+    queue: Annotated[str | None, typer.Option("--queue", help="Of this queue.")] = None,
+    top: Annotated[int, typer.Option("--top", min=1, max=50, help="Queues or customers shown by name.")] = DEFAULT_TOP,
     step: Annotated[
         str | None, typer.Option("--step", metavar="TIME", help="1m, 5m, 15m, 30m, 1h, 3h, 6h or 12h.")
     ] = None,
@@ -50,7 +53,7 @@ def history(  # noqa: PLR0913 - one option for each part of the question
     now = session.queue.now()
     times = parse_time("--since", since, now), parse_time("--until", until, now)
     length = None if step is None else parse_duration("--step", step)
-    view = read_history(session.queue, HistoryQuery(*times, by, customer, top, length))
+    view = read_history(session.queue, HistoryQuery(*times, by, customer, top, length, queue))
     if session.as_json:
         for key, points in [(None, view.total), *view.series]:
             for point in points:
@@ -73,14 +76,18 @@ def _heading(by: HistoryBy, series: HistorySeries, texts: Texts) -> str:
 
 def _print_points(session: Session, points: Sequence[HistoryPoint], step: int) -> None:
     texts = session.texts
-    columns = [Column(texts.text("head_when")), *(Column(texts.text(heading), number=True) for heading in HEADINGS)]
+    total = sum_figures(point.figures for point in points if point.figures is not None)
+    counts = {name: heading for name, heading in COUNTS.items() if name not in OF_STEPS or getattr(total, name)}
+    headings = (*counts.values(), *HEADINGS)
+    columns = [Column(texts.text("head_when")), *(Column(texts.text(heading), number=True) for heading in headings)]
     shape = "%Y-%m-%d %H:%M" if step >= HOUR else "%m-%d %H:%M"
-    print_table(session.console, columns, [_row(point, texts, shape) for point in points if point.figures is not None])
+    rows = [_row(point, texts, shape, counts) for point in points if point.figures is not None]
+    print_table(session.console, columns, rows)
 
 
-def _row(point: HistoryPoint, texts: Texts, shape: str) -> list[str]:
+def _row(point: HistoryPoint, texts: Texts, shape: str, names: Iterable[str]) -> list[str]:
     figures = point.figures or Figures()
-    counts = [texts.number(getattr(figures, name)) for name in SHOWN]
+    counts = [texts.number(getattr(figures, name)) for name in names]
     states = ["-" if n is None else texts.number(n) for n in (figures.waiting, figures.running)]
     waits = [figures.wait_percentile(part) for part in (0.5, 0.95)]
     times = ["-" if wait is None else texts.duration(wait) for wait in waits]
@@ -91,10 +98,11 @@ def _row(point: HistoryPoint, texts: Texts, shape: str) -> list[str]:
 def _record(view: HistoryView, key: str | None, point: HistoryPoint) -> dict[str, Any]:
     """One step of one series; figures are null where nothing is known."""
     figures = point.figures
-    names = (*SHOWN, "expired", "waiting", "running", "worked")
+    names = (*COUNTS, "expired", "waiting", "running", "worked")
     return {
         "at": point.at,
         "step": view.step,
+        "queue": key if view.by is HistoryBy.QUEUE else None,
         "level": int(key) if view.by is HistoryBy.LEVEL and key is not None else None,
         "customer": key if view.by is HistoryBy.CUSTOMER else None,
         "series": "total" if key is None else str(view.by),

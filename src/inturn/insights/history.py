@@ -1,6 +1,6 @@
 """The history of a queue as series of equal steps, for charts and tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -20,9 +20,18 @@ class HistoryBy(StrEnum):
     """How the history is divided into series."""
 
     STATE = "state"
-    """The whole queue: its figures are by state."""
+    """All queues together: the figures are by state."""
+    QUEUE = "queue"
     LEVEL = "level"
     CUSTOMER = "customer"
+
+
+SCOPES: Final = {
+    HistoryBy.STATE: HistoryScope.QUEUE,
+    HistoryBy.QUEUE: HistoryScope.NAMED_QUEUE,
+    HistoryBy.LEVEL: HistoryScope.LEVEL,
+    HistoryBy.CUSTOMER: HistoryScope.CUSTOMER,
+}
 
 
 class HistoryPoint(NamedTuple):
@@ -33,14 +42,14 @@ class HistoryPoint(NamedTuple):
 
 
 class HistorySeries(NamedTuple):
-    """A level or a customer. An empty key is the sum of the customers that are not shown."""
+    """A queue, a level or a customer. An empty key is the sum of the queues or customers that are not shown."""
 
     key: str
     points: tuple[HistoryPoint, ...]
 
 
 class HistoryView(NamedTuple):
-    """Series over the same steps. `total` is the whole queue, or the customer asked for."""
+    """Series over the same steps. `total` is of all queues, or of the queue or the customer asked for."""
 
     by: HistoryBy
     since: int
@@ -61,13 +70,20 @@ class HistoryQuery(NamedTuple):
     top: int = DEFAULT_TOP
     step: int | None = None
     """None: the shortest one that gives at most `MAX_POINTS` points."""
+    queue: str | None = None
 
     def check(self) -> None:
         """Refuse what has no answer."""
         if not 0 < self.until - self.since <= MAX_RANGE:
             raise InvalidInputError("`from` must be before `to`, and at most 90 days earlier")
-        if self.customer is not None and self.by is HistoryBy.LEVEL:
-            raise InvalidInputError("history by level is of the whole queue; ask for by=state or by=customer")
+        if self.customer is not None and self.by in {HistoryBy.LEVEL, HistoryBy.QUEUE}:
+            raise InvalidInputError(f"history by {self.by} is of all customers; ask for by=state or by=customer")
+        if self.queue is not None and self.by in {HistoryBy.LEVEL, HistoryBy.CUSTOMER}:
+            raise InvalidInputError(f"history by {self.by} is of all queues; ask for by=state or by=queue")
+        if self.queue is not None and self.customer is not None:
+            raise InvalidInputError(
+                "the history of a queue is of all customers; ask for a queue or a customer, not both"
+            )
         if self.step is not None and self.step not in STEPS:
             steps = ", ".join(str(step // HistorySpan.MINUTE) for step in STEPS)
             raise InvalidInputError(f"a step is one of {steps} minutes")
@@ -94,7 +110,10 @@ def read_history(queue: QueueReader, query: HistoryQuery) -> HistoryView:
     def rows(scope: HistoryScope, key: str | None = None) -> tuple[HistoryRow, ...]:
         return queue.history(span, scope, begins.start, query.until, key=key)
 
-    if query.customer is not None:
+    if query.queue is not None:
+        total = steps.points(rows(HistoryScope.NAMED_QUEUE, query.queue), unknown=_before_queues(rows))
+        series = [HistorySeries(query.queue, total)] if query.by is HistoryBy.QUEUE else []
+    elif query.customer is not None:
         own, others = rows(HistoryScope.CUSTOMER, query.customer), rows(HistoryScope.CUSTOMER, "")
         total = steps.points(own, unknown=others)
         series = [HistorySeries(query.customer, total)] if query.by is HistoryBy.CUSTOMER else []
@@ -102,10 +121,16 @@ def read_history(queue: QueueReader, query: HistoryQuery) -> HistoryView:
         total = steps.points(rows(HistoryScope.QUEUE))
         series = []
         if query.by is not HistoryBy.STATE:
-            series = steps.series(
-                rows(HistoryScope(str(query.by))), query.top if query.by is HistoryBy.CUSTOMER else None
-            )
+            unknown = _before_queues(rows) if query.by is HistoryBy.QUEUE else ()
+            top = None if query.by is HistoryBy.LEVEL else query.top
+            series = steps.series(rows(SCOPES[query.by]), top, unknown)
     return HistoryView(query.by, begins.start, query.until, step, cursor, total, tuple(series))
+
+
+def _before_queues(rows: Callable[[HistoryScope], Sequence[HistoryRow]]) -> list[HistoryRow]:
+    """Return the rows of all queues together of times at which an older version kept none of single queues."""
+    known = {row.at for row in rows(HistoryScope.NAMED_QUEUE)}
+    return [row for row in rows(HistoryScope.QUEUE) if row.at not in known]
 
 
 class _Steps:
@@ -121,7 +146,9 @@ class _Steps:
         hidden = {self._begin(row.at) for row in unknown if row.figures.activity() and row.at not in known}
         return tuple(HistoryPoint(at, self._figures(at, steps.get(at), is_hidden=at in hidden)) for at in self._begins)
 
-    def series(self, rows: Sequence[HistoryRow], top: int | None) -> list[HistorySeries]:
+    def series(
+        self, rows: Sequence[HistoryRow], top: int | None, unknown: Sequence[HistoryRow] = ()
+    ) -> list[HistorySeries]:
         """Return a series for each key: by key, or with `top` those of which most was processed, then all others."""
         by_key: dict[str, list[HistoryRow]] = {}
         for row in rows:
@@ -131,8 +158,8 @@ class _Steps:
             shown.sort(key=lambda key: (_rank(by_key[key]), key))
             shown = shown[:top]
         rest = [row for key, own in by_key.items() if key not in shown for row in own]
-        series = [HistorySeries(key, self.points(by_key[key])) for key in shown]
-        return [*series, HistorySeries("", self.points(rest))] if rest else series
+        series = [HistorySeries(key, self.points(by_key[key], unknown)) for key in shown]
+        return [*series, HistorySeries("", self.points(rest, unknown))] if rest else series
 
     def _figures(self, at: int, rows: list[HistoryRow] | None, *, is_hidden: bool) -> Figures | None:
         began_at = self._cursor.began_at
@@ -153,9 +180,9 @@ class _Steps:
 
 
 def _rank(rows: Sequence[HistoryRow]) -> tuple[int, int]:
-    """Rank a customer by what was processed of it; what only waits ranks below."""
+    """Rank a queue or a customer by what was processed of it; what only waits ranks below."""
     figures = [row.figures for row in rows]
-    return -sum(one.done + one.failed for one in figures), -sum(one.activity() for one in figures)
+    return -sum(one.steps + one.done + one.failed for one in figures), -sum(one.activity() for one in figures)
 
 
 def _sum_step(rows: list[HistoryRow]) -> Figures:

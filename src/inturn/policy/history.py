@@ -61,11 +61,15 @@ class Figures:
     running: int | None = None
     buckets: dict[int, int] = field(default_factory=dict)
     """Waits by the number of their bucket."""
+    steps: int = 0
+    """Steps that ended, after which a document was moved to another queue or split."""
+    parts: int = 0
+    """Parts that documents were split into. They are not `submitted`, but they start and end as documents do."""
 
     @classmethod
     def from_json(cls, text: str) -> "Figures":
-        """Parse the output of `to_json`."""
-        values = dict(zip(_FIELD_NAMES, json.loads(text), strict=True))
+        """Parse the output of `to_json`; rows of older versions have fewer fields."""
+        values = dict(zip(_FIELD_NAMES, json.loads(text), strict=False))
         values["buckets"] = {int(bucket): n for bucket, n in values["buckets"].items()}
         return cls(**values)
 
@@ -90,6 +94,8 @@ class Figures:
         self.waits += other.waits
         self.waited += other.waited
         self.worked += other.worked
+        self.steps += other.steps
+        self.parts += other.parts
         if other.waiting is not None:
             self.waiting = (self.waiting or 0) + other.waiting
         if other.running is not None:
@@ -99,8 +105,8 @@ class Figures:
 
     def activity(self) -> int:
         """How much there is to see: decides which customers keep rows of their own."""
-        ended = self.done + self.failed + self.cancelled + self.expired
-        return self.submitted + self.started + ended + (self.waiting or 0) + (self.running or 0)
+        ended = self.steps + self.done + self.failed + self.cancelled + self.expired
+        return self.submitted + self.parts + self.started + ended + (self.waiting or 0) + (self.running or 0)
 
     def wait_percentile(self, part: float) -> int | None:
         """Return the wait that this part of the starts did not exceed, in microseconds; None without waits."""

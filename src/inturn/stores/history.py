@@ -1,13 +1,15 @@
 """Fold events into rows of the history. The same arithmetic for every store; each brings reading and writing."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from inturn.model import DEFAULT_QUEUE
 from inturn.policy.history import MAX_NAMED_CUSTOMERS, MAX_OPEN_CUSTOMERS, Figures, HistorySpan, bucket_of, sum_figures
 from inturn.store_history import HISTORY_INTERVAL, HistoryCursor, HistoryScope
-from inturn.store_types import Event, EventKind
+from inturn.store_types import STEP_ENDS, Event, EventKind
 
-QUEUE, LEVEL, CUSTOMER = HistoryScope
+QUEUE, NAMED_QUEUE, LEVEL, CUSTOMER = HistoryScope
 OTHERS: Final = ""
 """The key of the customers that are not named."""
 COUNTED: Final = {
@@ -17,9 +19,14 @@ COUNTED: Final = {
     EventKind.FAILED: "failed",
     EventKind.CANCELLED: "cancelled",
     EventKind.EXPIRED: "expired",
+    EventKind.STEP_DONE: "steps",
+    EventKind.SPLIT: "steps",
+    EventKind.PART_ADDED: "parts",
 }
 """The figure that counts the documents of an event."""
-ATTEMPT_ENDS: Final = frozenset({EventKind.FINISHED, EventKind.FAILED, EventKind.DELAYED, EventKind.RELEASED})
+ATTEMPT_ENDS: Final = frozenset(
+    {EventKind.FINISHED, EventKind.FAILED, EventKind.DELAYED, EventKind.RELEASED, *STEP_ENDS}
+)
 STARTED: Final = EventKind.STARTED  # bound once: in Python 3.11 an Enum member lookup costs ten times a global name
 FOLDED: Final = frozenset(COUNTED) | ATTEMPT_ENDS
 
@@ -36,7 +43,7 @@ Rows = dict[SpanKey, dict[SeriesKey, Figures]]
 
 
 class DocumentFacts(NamedTuple):
-    """What the fold reads of a document. `ended` has the processing times of earlier attempts by their end."""
+    """What the fold reads of a document and of its earlier attempts."""
 
     level: int
     ready_at: int
@@ -44,10 +51,15 @@ class DocumentFacts(NamedTuple):
     finished_at: int | None
     worked: int | None
     ended: Mapping[int, int]
+    """Processing times of earlier attempts, by their end."""
+    waited: Mapping[int, int]
+    """Waits before earlier attempts, by their start."""
 
     def wait_before(self, at: int) -> int | None:
-        """Return the wait before a start at this time; None if the document has waited again since."""
-        return at - self.ready_at if self.started_at == at and self.ready_at <= at else None
+        """Return the wait before a start at this time; None if it is not known."""
+        if self.started_at == at and self.ready_at <= at:
+            return at - self.ready_at
+        return self.waited.get(at)
 
     def work_until(self, at: int) -> int:
         """Return the processing time of the attempt that ended at this time; 0 if it is not known."""
@@ -56,8 +68,36 @@ class DocumentFacts(NamedTuple):
         return self.ended.get(at, 0)
 
 
+class AttemptFacts(NamedTuple):
+    """What the fold reads of an earlier attempt."""
+
+    started_at: int
+    ended_at: int
+    worked: int | None
+    ready_at: int | None
+
+
+def document_facts(
+    attempts: Iterable[AttemptFacts],
+    level: int,
+    ready_at: int,
+    started_at: int | None,
+    finished_at: int | None,
+    worked: int | None,
+) -> DocumentFacts:
+    """Return the facts of a document with these attempts before its last one."""
+    ended: dict[int, int] = {}
+    waited: dict[int, int] = {}
+    for attempt in attempts:
+        if attempt.worked is not None:
+            ended[attempt.ended_at] = attempt.worked
+        if attempt.ready_at is not None and attempt.ready_at <= attempt.started_at:
+            waited[attempt.started_at] = attempt.started_at - attempt.ready_at
+    return DocumentFacts(level, ready_at, started_at, finished_at, worked, ended, waited)
+
+
 class Sample(NamedTuple):
-    """Documents that wait and run now: of the queue, by level, and of the customers with the most."""
+    """Documents that wait and run now: of all queues, by queue and level, and of the customers with the most."""
 
     waiting: Mapping[SeriesKey, int]
     running: Mapping[SeriesKey, int]
@@ -152,21 +192,22 @@ def make_sample(waiting: "StateCounts", running: "StateCounts") -> Sample:
 
 
 class StateCounts(NamedTuple):
-    """Documents in one state, by level and by customer. With customers left out, those with the most are given."""
+    """Documents in one state, by queue, level and customer. With customers left out, those with the most are given."""
 
+    by_queue: Mapping[str, int]
     by_level: Mapping[int, int]
     by_customer: Mapping[str, int]
 
     @classmethod
-    def of(cls, counts: Iterable[tuple[str, int, int]]) -> "StateCounts":
-        """Sum documents given by customer, level and number."""
-        levels: dict[int, int] = {}
-        customers: dict[str, int] = {}
-        for customer, level, n in counts:
-            levels[level] = levels.get(level, 0) + n
-            customers[customer] = customers.get(customer, 0) + n
+    def of(cls, counts: Iterable[tuple[str, str, int, int]]) -> "StateCounts":
+        """Sum documents given by queue, customer, level and number."""
+        queues, levels, customers = Counter[str](), Counter[int](), Counter[str]()
+        for queue, customer, level, n in counts:
+            queues[queue] += n
+            levels[level] += n
+            customers[customer] += n
         busiest = sorted(customers.items(), key=lambda item: (-item[1], item[0]))
-        return cls(levels, dict(busiest[:MAX_OPEN_CUSTOMERS]))
+        return cls(queues, levels, dict(busiest[:MAX_OPEN_CUSTOMERS]))
 
     def by_series(self) -> dict[SeriesKey, int]:
         """Return the number of each series; the customers left out are summed."""
@@ -174,6 +215,7 @@ class StateCounts(NamedTuple):
         others = total - sum(self.by_customer.values())
         return {
             (QUEUE, ""): total,
+            **{(NAMED_QUEUE, queue): n for queue, n in self.by_queue.items()},
             **{(LEVEL, str(level)): n for level, n in self.by_level.items()},
             **{(CUSTOMER, customer): n for customer, n in self.by_customer.items()},
             **({(CUSTOMER, OTHERS): others} if others else {}),
@@ -181,25 +223,25 @@ class StateCounts(NamedTuple):
 
 
 def _add_event(series: dict[SeriesKey, Figures], event: Event, facts: Mapping[str, DocumentFacts]) -> None:
-    queue = series.setdefault((QUEUE, ""), Figures())
-    customer = series.setdefault((CUSTOMER, event.customer or OTHERS), Figures())
+    keys = (QUEUE, ""), (NAMED_QUEUE, event.queue or DEFAULT_QUEUE), (CUSTOMER, event.customer or OTHERS)
+    whole = tuple([series.setdefault(key, Figures()) for key in keys])
     kind, figure = event.kind, COUNTED.get(event.kind)
     if figure is not None:
-        for figures in (queue, customer):
+        for figures in whole:
             setattr(figures, figure, getattr(figures, figure) + len(event.documents))
     for id_ in event.documents:
         document = facts.get(id_)
         if document is None:
-            continue  # purged meanwhile: it counts for the queue and for its customer
+            continue  # purged meanwhile: it counts for its queue and for its customer
         level = series.setdefault((LEVEL, str(document.level)), Figures())
         if figure is not None:
             setattr(level, figure, getattr(level, figure) + 1)
         if kind is STARTED and (wait := document.wait_before(event.at)) is not None:
             bucket = bucket_of(wait)
-            for figures in (queue, customer, level):
+            for figures in (*whole, level):
                 figures.add_wait(wait, bucket)
         elif kind in ATTEMPT_ENDS and (worked := document.work_until(event.at)):
-            for figures in (queue, customer, level):
+            for figures in (*whole, level):
                 figures.worked += worked
 
 

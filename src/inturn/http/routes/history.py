@@ -16,7 +16,19 @@ router: Final = APIRouter(prefix="/v1", tags=["operators"])
 DEFAULT_RANGE: Final = 3_600 * SECOND
 MAX_TOP: Final = 50
 MAX_TIME: Final = 2**62
-COUNTED: Final = ("submitted", "started", "done", "failed", "cancelled", "expired", "waiting", "running", "worked")
+COUNTED: Final = (
+    "submitted",
+    "started",
+    "done",
+    "failed",
+    "cancelled",
+    "expired",
+    "steps",
+    "parts",
+    "waiting",
+    "running",
+    "worked",
+)
 
 
 @router.get("/history", operation_id="getHistory", responses=ErrorResponses.of(404, 422))
@@ -26,22 +38,25 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter for each option
         int | None, Query(alias="from", ge=0, le=MAX_TIME, description="Default: an hour before `to`.")
     ] = None,
     until: Annotated[int | None, Query(alias="to", ge=0, le=MAX_TIME, description="Exclusive. Default: now.")] = None,
-    by: Annotated[HistoryBy, Query(description="Series by level or customer; `state` gives the total alone.")] = (
-        HistoryBy.STATE
-    ),
+    by: Annotated[
+        HistoryBy, Query(description="Series by queue, level or customer; `state` gives the total alone.")
+    ] = HistoryBy.STATE,
     customer: Annotated[str | None, Query(description="Of this customer. A customer's key always has its own.")] = None,
-    top: Annotated[int, Query(ge=1, le=MAX_TOP, description="Customers with series of their own.")] = DEFAULT_TOP,
+    queue: Annotated[str | None, Query(description="Of this queue alone; for operators.")] = None,
+    top: Annotated[int, Query(ge=1, le=MAX_TOP, description="Queues or customers with series of their own.")] = (
+        DEFAULT_TOP
+    ),
     step: Annotated[int | None, Query(description="Of 1, 5, 15 or 30 minutes, 1, 3, 6 or 12 hours.")] = None,
 ) -> schemas.QueueHistory:
     """Documents submitted, started and ended, waits and processing times, by minute or hour.
 
     Minutes are kept for 48 hours, hours for 90 days. The store keeps them, whichever servers and workers run.
     """
-    queue = scope.app_state.queue
-    to = queue.now() if until is None else until
+    source = scope.app_state.queue
+    to = source.now() if until is None else until
     begin = max(0, to - DEFAULT_RANGE) if since is None else since
     owner = None if customer is None and scope.caller.customer is None else scope.resolve_customer(customer)
-    return serialize_history(read_history(queue, HistoryQuery(begin, to, by, owner, top, step)))
+    return serialize_history(read_history(source, HistoryQuery(begin, to, by, owner, top, step, queue)))
 
 
 def serialize_history(view: HistoryView) -> schemas.QueueHistory:
@@ -60,6 +75,7 @@ def serialize_history(view: HistoryView) -> schemas.QueueHistory:
 
 def _serialize_series(by: HistoryBy, series: HistorySeries) -> schemas.HistorySeries:
     return schemas.HistorySeries(
+        queue=series.key or None if by is HistoryBy.QUEUE else None,
         level=int(series.key) if by is HistoryBy.LEVEL else None,
         customer=series.key or None if by is HistoryBy.CUSTOMER else None,
         **_columns(series.points),

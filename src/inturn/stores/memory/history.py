@@ -6,7 +6,17 @@ from contextlib import AbstractContextManager
 from inturn.policy.history import Figures, HistorySpan
 from inturn.store_history import FoldResult, History, HistoryCursor, HistoryRow, HistoryScope
 from inturn.store_types import ALL_TIME, MAX_SEQ, Event, EventKind, Operator
-from inturn.stores.history import DocumentFacts, Rows, Sample, StateCounts, make_batch, make_sample, next_events
+from inturn.stores.history import (
+    AttemptFacts,
+    DocumentFacts,
+    Rows,
+    Sample,
+    StateCounts,
+    document_facts,
+    make_batch,
+    make_sample,
+    next_events,
+)
 from inturn.stores.memory.rows import RUNNING, Row
 from inturn.stores.memory.state import State
 
@@ -73,11 +83,15 @@ class MemoryHistory(History):
 
 
 def _facts(state: State, row: Row) -> DocumentFacts:
-    ended = {attempt.ended_at: attempt.worked or 0 for attempt in state.attempts.get(row.id, {}).values()}
-    return DocumentFacts(row.lane_level, row.ready_at, row.started_at, row.finished_at, row.worked, ended)
+    attempts = [
+        AttemptFacts(attempt.started_at, attempt.ended_at, attempt.worked, attempt.ready_at)
+        for attempt in state.attempts.get(row.id, {}).values()
+    ]
+    return document_facts(attempts, row.lane_level, row.ready_at, row.started_at, row.finished_at, row.worked)
 
 
 def _sample(state: State) -> Sample:
-    lanes = ((lane.customer, lane.level, lane.waiting) for lane in state.lanes.all() if lane.waiting)
-    running = ((row.customer, row.lane_level, 1) for row in state.documents.values() if row.state is RUNNING)
+    names = tuple(state.queues)
+    lanes = ((names[lane.queue], lane.customer, lane.level, lane.waiting) for lane in state.lanes.all() if lane.waiting)
+    running = ((row.queue, row.customer, row.lane_level, 1) for row in state.documents.values() if row.state is RUNNING)
     return make_sample(StateCounts.of(lanes), StateCounts.of(running))

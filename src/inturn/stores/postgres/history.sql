@@ -10,18 +10,18 @@ FROM unnest(%(id)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
     FROM document WHERE document.id = wanted.id OFFSET 0
 ) AS facts;
 
--- name: ended_work
-SELECT wanted.id, ended_at, worked
+-- name: attempt_facts
+SELECT wanted.id, started_at, ended_at, worked, ready_at
 FROM unnest(%(id)s::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (SELECT customer FROM document WHERE document.id = wanted.id OFFSET 0) AS owner
 CROSS JOIN LATERAL (
-    SELECT ended_at, worked FROM attempt
-    WHERE attempt.customer = owner.customer AND attempt.document = wanted.id AND worked IS NOT NULL OFFSET 0
-) AS ended;
+    SELECT started_at, ended_at, worked, ready_at FROM attempt
+    WHERE attempt.customer = owner.customer AND attempt.document = wanted.id OFFSET 0
+) AS attempts;
 
 -- name: sampled_runs
-SELECT customer.name, mod(lane, 10), count(*)
-FROM running JOIN document ON document.seq = running.seq JOIN customer ON customer.id = document.customer GROUP BY 1, 2;
+SELECT queue, customer.name, mod(lane, 10), count(*)
+FROM running JOIN document ON document.seq = running.seq JOIN customer ON customer.id = document.customer GROUP BY 1, 2, 3;
 
 -- name: save_history
 INSERT INTO history (span, at, scope, key, figures)

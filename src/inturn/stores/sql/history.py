@@ -1,33 +1,40 @@
 """The history of a store: rows and cursor in two tables."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from inturn.policy.history import MAX_OPEN_CUSTOMERS, Figures, HistorySpan
+from inturn.policy.scheduler import LEVELS
 from inturn.store_history import FoldResult, History, HistoryCursor, HistoryRow, HistoryScope
-from inturn.store_types import Event, EventKind, Operator
+from inturn.store_types import STEP_ENDS, Event, EventKind, Operator
 from inturn.stores.history import (
     FOLDED,
+    AttemptFacts,
     Batch,
     DocumentFacts,
     Rows,
     Sample,
     StateCounts,
+    document_facts,
     make_batch,
     make_sample,
     next_events,
 )
 from inturn.stores.sql.queries import Queries
 from inturn.stores.sql.reader import QueueReader
-from inturn.stores.sql.rows import event_from_row, text_id
+from inturn.stores.sql.rows import Row, event_from_row, text_id
 from inturn.stores.sql.transitions import Transitions
 
 if TYPE_CHECKING:
     from inturn.stores.sql.store import SqlStore
 
+STARTED_COLUMN: Final = 2
+"""`started_at` in a row of `history_facts`, behind the id."""
 ROW_COLUMNS: Final = ("span", "at", "scope", "key")
-WORK_ELSEWHERE: Final = frozenset({EventKind.FAILED, EventKind.DELAYED, EventKind.RELEASED})
+WORK_ELSEWHERE: Final = frozenset({EventKind.FAILED, EventKind.DELAYED, EventKind.RELEASED, *STEP_ENDS})
 """The processing time of these may stand among the earlier attempts."""
+TRACKS_OF_QUEUE: Final = len(LEVELS)
 
 RowKey = tuple[int, int, str, str]
 
@@ -98,19 +105,36 @@ def _read_batch(reader: QueueReader, limit: int, now: int) -> Batch:
 
 def _read_facts(queries: Queries, events: Sequence[Event]) -> dict[str, DocumentFacts]:
     ids = dict.fromkeys(id_ for event in events if event.kind in FOLDED for id_ in event.documents)
-    retried = dict.fromkeys(id_ for event in events if event.kind in WORK_ELSEWHERE for id_ in event.documents)
-    ended: dict[str, dict[int, int]] = {}
-    for id_, ended_at, worked in queries.fetch_many("ended_work", ("id",), [(id_,) for id_ in retried]):
-        ended.setdefault(text_id(id_), {})[ended_at] = worked
     rows = queries.fetch_many("history_facts", ("id",), [(id_,) for id_ in ids])
-    return {(id_ := text_id(row[0])): DocumentFacts._make((*row[1:], ended.get(id_, {}))) for row in rows}
+    by_id: dict[str, Row] = {text_id(row[0]): row[1:] for row in rows}
+    retried = dict.fromkeys(
+        id_
+        for event in events
+        for id_ in event.documents
+        if event.kind in WORK_ELSEWHERE
+        or (event.kind is EventKind.STARTED and _has_started_again(by_id, id_, event.at))
+    )
+    attempts: dict[str, list[AttemptFacts]] = {}
+    for id_, *facts in queries.fetch_many("attempt_facts", ("id",), [(id_,) for id_ in retried]):
+        attempts.setdefault(text_id(id_), []).append(AttemptFacts._make(facts))
+    return {id_: document_facts(attempts.get(id_, ()), *row) for id_, row in by_id.items()}
+
+
+def _has_started_again(rows: Mapping[str, Row], id_: str, at: int) -> bool:
+    """Return whether the start of a document at this time is not the one that its row knows."""
+    return id_ in rows and rows[id_][STARTED_COLUMN] != at
 
 
 def _read_sample(queries: Queries) -> Sample:
-    levels = {level: int(n) for level, n in queries.fetch_all("sampled_levels")}
+    names = {number: name for number, name, *_ in queries.fetch_all("named_queues")}
+    queues, levels = Counter[str](), Counter[int]()
+    for track, n in queries.fetch_all("sampled_tracks"):
+        number, level = divmod(track, TRACKS_OF_QUEUE)
+        queues[names[number]] += int(n)
+        levels[level] += int(n)
     customers = {name: int(n) for name, n in queries.fetch_all("sampled_customers", limit=MAX_OPEN_CUSTOMERS)}
-    running = StateCounts.of((name, level, n) for name, level, n in queries.fetch_all("sampled_runs"))
-    return make_sample(StateCounts(levels, customers), running)
+    running = StateCounts.of(queries.fetch_all("sampled_runs"))
+    return make_sample(StateCounts(queues, levels, customers), running)
 
 
 def _save(queries: Queries, batch: Batch, cursor: HistoryCursor) -> bool:

@@ -28,11 +28,11 @@ DELETE FROM history WHERE span = :span AND at < :before;
 SELECT number, at, kind, customer, documents, operator, why, detail, queue FROM event
 WHERE operator IS NOT NULL AND kind = :kind ORDER BY number DESC LIMIT 1;
 
--- name: sampled_levels
+-- name: sampled_tracks
 SELECT level, sum(n) FROM (
-    SELECT level - 10 * (level / 10) AS level, waiting AS n FROM lane WHERE waiting > 0
+    SELECT level, waiting AS n FROM lane WHERE waiting > 0
     UNION ALL
-    SELECT level - 10 * (level / 10), n FROM lane_log WHERE level IS NOT NULL
+    SELECT level - 1000 * (level / 1000), n FROM lane_log WHERE level IS NOT NULL
 ) AS lengths
 GROUP BY level HAVING sum(n) > 0;
 

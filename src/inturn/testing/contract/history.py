@@ -4,14 +4,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from inturn.model import NewDocument
 from inturn.policy.history import MAX_NAMED_CUSTOMERS, MAX_OPEN_CUSTOMERS, Figures, HistorySpan, sum_figures
 from inturn.store_history import HISTORY_INTERVAL, FoldResult, HistoryRow, HistoryScope
 from inturn.store_types import EventKind, Operator, Work
 from inturn.testing.contract.harness import ANNA, SINGLE_LEVEL_POLICY, START, StoreHarness, guarantee
+from inturn.testing.contract.queues import claim
 from inturn.values import seconds
 
 MINUTE, HOUR = HistorySpan.MINUTE, HistorySpan.HOUR
-QUEUE, LEVEL, CUSTOMER = HistoryScope
+QUEUE, NAMED_QUEUE, LEVEL, CUSTOMER = HistoryScope
+STEPS = ("ocr", "export")
 DAY = seconds(86_400)
 BEN = Operator("ben", "seen, the supplier knows")
 FIRST_MINUTE = MINUTE.begin(START)
@@ -114,14 +117,51 @@ class TestHistory:
         assert (figures.waits, figures.waited) == (2, 0)
 
     @guarantee("S58")
-    def test_a_wait_that_was_overwritten_is_left_out(self, harness: StoreHarness) -> None:
+    def test_wait_is_that_of_its_attempt_although_the_document_waits_again(self, harness: StoreHarness) -> None:
         harness.submit("acme")
-        claimed = harness.claim_one()
-        harness.queue.fail(claimed, "no", retry_in=0)
-        harness.advance(1)
-        harness.store.sweep()
+        harness.advance(3)
+        harness.queue.fail(harness.claim_one(), "no", retry_in=0)
+        harness.advance(5)
+        harness.claim_one()
         fold(harness)
-        assert (total(harness).started, total(harness).waits) == (1, 0)
+        assert (total(harness).started, total(harness).waits, total(harness).waited) == (2, 2, seconds(3))
+
+    @guarantee("S58")
+    @pytest.mark.parametrize("is_folded_late", [False, True])
+    def test_each_queue_has_the_waits_and_the_work_of_its_steps(
+        self, harness: StoreHarness, *, is_folded_late: bool
+    ) -> None:
+        harness.submit("acme", queue="ocr", steps=["ocr", "export"])
+        for queue, wait, worked in (("ocr", 4, 3), ("export", 7, 2)):
+            harness.advance(wait)
+            (claimed,) = claim(harness, 1, queue)
+            harness.advance(worked)
+            harness.queue.finish(claimed)
+            if not is_folded_late:
+                fold(harness)
+        fold(harness)
+        ocr, export = (sum_figures(row.figures for row in rows(harness, HOUR, NAMED_QUEUE, name)) for name in STEPS)
+        assert (ocr.submitted, ocr.started, ocr.steps, ocr.done) == (1, 1, 1, 0)
+        assert (export.submitted, export.started, export.steps, export.done) == (0, 1, 0, 1)
+        assert (ocr.waited, ocr.worked, export.waited, export.worked) == tuple(map(seconds, (4, 3, 7, 2)))
+        assert (ocr.waits, export.waits) == (1, 1)
+        assert total(harness, scope=NAMED_QUEUE) == total(harness, scope=CUSTOMER) == total(harness)
+
+    @guarantee("S58", "S59")
+    def test_parts_are_no_documents_submitted_and_a_split_one_does_not_wait(self, harness: StoreHarness) -> None:
+        harness.submit("acme", queue="split")
+        parts = [NewDocument(f"page {n}", queue="page") for n in range(3)]
+        harness.queue.ack([harness.queue.split(claim(harness, 1, "split")[0], parts, "merge")])
+        harness.queue.finish(claim(harness, 1, "page")[0])
+        fold(harness)
+        figures = total(harness)
+        assert (figures.submitted, figures.parts, figures.started, figures.steps, figures.done) == (1, 3, 2, 1, 1)
+        assert (figures.waiting, figures.running) == (2, 0)
+        by_queue = {row.key: row.figures for row in rows(harness, MINUTE, NAMED_QUEUE)}
+        assert {name: (row.parts, row.waiting, row.done) for name, row in by_queue.items()} == {
+            "split": (0, 0, 0), "page": (3, 2, 1),
+        }  # fmt: skip
+        assert by_queue["split"].steps == 1
 
     @guarantee("S58")
     def test_no_event_is_added_twice(self, harness: StoreHarness) -> None:
@@ -247,8 +287,8 @@ class TestHistory:
         harness.clock.advance(FIRST_MINUTE + MINUTE.retention - START)
         assert harness.store.history.forget_old() == 0
         harness.advance(60)
-        assert harness.store.history.forget_old() == 3
+        assert harness.store.history.forget_old() == 4
         assert (len(rows(harness, MINUTE, QUEUE)), len(rows(harness, HOUR, QUEUE))) == (0, 1)
         harness.clock.advance(HOUR.retention)  # more than is left of it
-        assert harness.store.history.forget_old() == 3
+        assert harness.store.history.forget_old() == 4
         assert rows(harness, HOUR, CUSTOMER) == ()
