@@ -34,7 +34,7 @@ from inturn.store_types import (
     StepResult,
     TimeRange,
 )
-from inturn.stores.memory import reader
+from inturn.stores.memory import due, reader
 from inturn.stores.memory.state import State
 from inturn.stores.memory.steps import part_result
 
@@ -176,7 +176,7 @@ class MemoryQueries(Store):
 
     def next_due(self) -> int | None:
         with self._lock:
-            return self._state.next_due(self.now())
+            return due.next_due(self._state, self.now())
 
     def _require_customer(self, customer: str) -> None:
         if customer not in self._state.lanes.customers:

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from inturn.api_keys import ApiKey
 from inturn.errors import KeyConflictError, NotFoundError
 from inturn.model import DEFAULT_QUEUE, RETRYABLE, DocumentState, NewDocument, Receipt
 from inturn.policy import Policy, rates
-from inturn.policy.clock_skew import Term, review_term
 from inturn.policy.forecasts import ForecastLog
 from inturn.policy.scheduler import FIRST_QUEUE, MAX_QUEUES, Scheduler
-from inturn.store_answers import AheadOfClock, MaintenanceRecord, SweepResult
+from inturn.store_answers import MaintenanceRecord
 from inturn.store_types import (
     IDEMPOTENCY_KEY_RETENTION,
-    LEASE_LOST_ERROR,
     MAX_STORED_ATTEMPTS,
     PART_RETRYABLE,
     STEP_ENDS,
@@ -38,8 +36,6 @@ from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, QueueRow, Row
 from inturn.stores.memory.steps import SPLIT, Parent, Steps
 from inturn.worker_report import Worker
-
-EMPTY_SWEEP: Final = SweepResult()
 
 
 class IdempotencyRecord(NamedTuple):
@@ -217,7 +213,7 @@ class State:
             self.end(row, DocumentState.DONE, now)
             changes.append(Change(EventKind.FINISHED, row, row.queue))
         elif kind is OutcomeKind.RELEASED:
-            self._end_attempt(row, EventKind.RELEASED, None, now)
+            self.end_attempt(row, EventKind.RELEASED, None, now)
             row.attempt -= 1
             self._stop(row)
             row.state = WAITING
@@ -229,7 +225,7 @@ class State:
             self._end_step(row, outcome, EventKind.STEP_DONE, now)
             if self.policy.check_each_step:
                 ((row.level, row.count),) = self.check(self.lanes.customers[row.customer], 1, now)
-            self._enter_queue(row, now)
+            self.enter_queue(row, now)
             changes.append(Change(EventKind.STEP_DONE, row, queue, next=row.queue))
         elif kind is OutcomeKind.SPLIT:
             split_at, queue = row.step, row.queue
@@ -244,7 +240,7 @@ class State:
 
     def _end_step(self, row: Row, outcome: Outcome, ended: EventKind, now: int) -> None:
         """Store the result of a step, end its run, and let the document belong to the queue of the next one."""
-        self._end_attempt(row, ended, None, now)
+        self.end_attempt(row, ended, None, now)
         result = StepResult(row.step, row.queue, outcome.result, tuple(sorted(outcome.files)))
         self.steps.results.setdefault(row.id, []).append(result)
         self._settle(row, now)
@@ -255,7 +251,7 @@ class State:
         if row.spec.start_by is not None:
             row.spec = row.spec._replace(start_by=None)
 
-    def _enter_queue(self, row: Row, now: int) -> None:
+    def enter_queue(self, row: Row, now: int) -> None:
         """Put a document into the lane of its level in the queue that it belongs to."""
         row.set_track()
         row.state, row.ready_at = WAITING, now
@@ -277,7 +273,7 @@ class State:
             self.end(row, DocumentState.FAILED, now)
             changes.append(Change(EventKind.FAILED, row, row.queue))
         else:
-            self._end_attempt(row, EventKind.DELAYED, outcome.error, now)
+            self.end_attempt(row, EventKind.DELAYED, outcome.error, now)
             self._settle(row, now)
             self._stop(row)
             self.delay(row, outcome.retry_in, now)
@@ -345,7 +341,7 @@ class State:
         """Requeue an ended document by hand: a new check and seq, without `start_by` (S16)."""
         if row.started_at is not None and row.state is not DocumentState.EXPIRED:
             error = row.error if row.state is DocumentState.FAILED else None
-            self._end_attempt(row, EventKind(row.state), error, row.finished_at or now)
+            self.end_attempt(row, EventKind(row.state), error, row.finished_at or now)
         ((row.level, row.count),) = self.check(self.lanes.customers[row.customer], 1, now)
         self.seq += 1
         row.seq = self.seq
@@ -421,81 +417,9 @@ class State:
             del self.idempotency_keys[key]
         return len(expired)
 
-    # -- due --------------------------------------------------------------------------------------------------------
+    # -- attempts and runs --------------------------------------------------------------------------------------
 
-    def review(self, now: int) -> None:
-        """Review leases, delays and rate limits that a clock ahead of this one has set (S46)."""
-        self.lanes.clamp_rates(now)
-        for queue in self.queues.values():
-            if queue.settings.rate is not None:
-                queue.tat = rates.clamped_tat(queue.settings.rate, queue.tat, now)
-        for row in self.leases.rows():
-            if (term := review_term(_lease(row), now)) != _lease(row):
-                _, row.lease_until, row.doubted_at = term
-                self.leases.add(term.ends_at, row)
-        for row in self.delays.rows():
-            if (term := review_term(_delay(row), now)) != _delay(row):
-                _, row.due_at, row.doubted_at = term
-                self.delays.add(term.ends_at, row)
-
-    def ahead_of_clock(self, now: int) -> AheadOfClock:
-        """Count what `review` would change (S48)."""
-        leases = sum(_lease(row).began_at > now for row in self.leases.rows())
-        delays = sum(_delay(row).began_at > now for row in self.delays.rows())
-        queues = sum(
-            queue.settings.rate is not None and rates.clamped_tat(queue.settings.rate, queue.tat, now) < queue.tat
-            for queue in self.queues.values()
-        )
-        return AheadOfClock(leases, delays, self.lanes.rates_ahead(now) + queues)
-
-    def process_due(self, now: int) -> SweepResult:
-        """Process due `start_by` times, leases, delays, parts that have ended and rate limits, in this order (S9)."""
-        nothing_timed = self.leases.earliest > now and self.delays.earliest > now and self.start_bys.earliest > now
-        if nothing_timed and not self.lanes.has_openings and not self.steps.may_be_due:
-            return EMPTY_SWEEP
-        expired, lost, due = [], [], []
-        for row in self.start_bys.due(now):
-            self.end(row, DocumentState.EXPIRED, now)
-            expired.append(row)
-        for row in self.leases.due(now):
-            self._lose_lease(row, now)
-            lost.append(row)
-        for row in self.delays.due(now):
-            self.requeue(row, now)
-            due.append(row)
-        merged = self.steps.take_due(self.documents)
-        for row in merged:
-            self._enter_queue(row, now)
-        if expired or lost or due or merged:
-            self._log_due(expired, lost, due, merged, now)
-        return SweepResult(len(expired), len(lost), len(due), self.lanes.reopen_due(now))
-
-    def _lose_lease(self, row: Row, now: int) -> None:
-        if row.attempt >= row.spec.max_attempts:
-            row.error = LEASE_LOST_ERROR
-            self.end(row, DocumentState.FAILED, now)
-        else:
-            self._end_attempt(row, EventKind.LEASE_LOST, None, now)
-            self.requeue(row, now)
-
-    def next_due(self, now: int) -> int | None:
-        times = (self.leases.next(), self.delays.next(), self.lanes.next_opening(), self.lanes.share_opens_at())
-        openings = (at for queue in self.queues.values() if (at := queue.opens_at()) is not None and at > now)
-        return min((at for at in (*times, *openings) if at is not None), default=None)
-
-    def _log_due(self, expired: list[Row], lost: list[Row], due: list[Row], merged: list[Row], now: int) -> None:
-        failed = [row for row in lost if row.state is DocumentState.FAILED]
-        lost = [row for row in lost if row.state is not DocumentState.FAILED]
-        for kind, rows in (
-            (EventKind.EXPIRED, expired),
-            (EventKind.LEASE_LOST, lost),
-            (EventKind.FAILED, failed),
-            (EventKind.DUE, due),
-            (EventKind.PARTS_ENDED, merged),
-        ):
-            self.journal.append_grouped(kind, now, rows)
-
-    def _end_attempt(self, row: Row, ended: EventKind, error: str | None, now: int) -> None:
+    def end_attempt(self, row: Row, ended: EventKind, error: str | None, now: int) -> None:
         """Store an attempt once under its fence, and drop the oldest above the limit."""
         attempts = self.attempts.setdefault(row.id, {})
         fence = row.fence or 0
@@ -519,11 +443,3 @@ class State:
             self.queues[row.queue].running -= 1
             self.lanes.stopped(row)
             row.worker = row.lease_until = None
-
-
-def _lease(row: Row) -> Term:
-    return Term(row.leased_at or 0, row.lease_until or 0, row.doubted_at)
-
-
-def _delay(row: Row) -> Term:
-    return Term(row.delayed_at or 0, row.due_at or 0, row.doubted_at)

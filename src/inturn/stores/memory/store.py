@@ -48,7 +48,7 @@ from inturn.store_types import (
     check_fingerprint,
     live_slots,
 )
-from inturn.stores.memory import reader, recount, snapshot
+from inturn.stores.memory import due, reader, recount, snapshot
 from inturn.stores.memory.api_keys import MemoryApiKeys
 from inturn.stores.memory.history import MemoryHistory
 from inturn.stores.memory.journal import Change
@@ -147,7 +147,7 @@ class MemoryStore(MemoryQueries):
 
     def _claim(self, request: ClaimRequest, now: int) -> tuple[Claim, ...]:
         state = self._state
-        state.process_due(now)
+        due.process_due(state, now)
         weights = {} if state.is_paused(request.worker) else state.open_queues(request)
         for name, queue in state.queues.items():
             if queue.number in weights:
@@ -342,8 +342,8 @@ class MemoryStore(MemoryQueries):
     def sweep(self, *, now: int | None = None) -> SweepResult:
         with self._lock:
             now, state = self._now(now), self._state
-            state.review(now)
-            swept = state.process_due(now)
+            due.review(state, now)
+            swept = due.process_due(state, now)
             state.lanes.forget_spent(now)
             workers = state.workers.items()
             state.workers = {name: worker for name, worker in workers if abs(now - worker.seen_at) <= WORKER_RETENTION}
@@ -355,7 +355,7 @@ class MemoryStore(MemoryQueries):
 
     def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
         with self._lock:
-            return self._state.ahead_of_clock(self._now(now))
+            return due.ahead_of_clock(self._state, self._now(now))
 
     def maintenance(self) -> MaintenanceRecord | None:
         with self._lock:

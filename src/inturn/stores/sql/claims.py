@@ -10,12 +10,13 @@ from inturn.store_types import WORKER_RETENTION, ClaimRequest, EventKind
 from inturn.stores.sql import clock_skew
 from inturn.stores.sql.claim_types import ClaimedRow, ClaimQueries, StartedEvent
 from inturn.stores.sql.claim_window import ClaimWindow
+from inturn.stores.sql.due import MAX_DUE_PER_TRANSACTION, DueWork
 from inturn.stores.sql.lane_log import LOG_COLUMNS, LaneChange, lane_track, queue_of
 from inturn.stores.sql.queries import NewEvent, QueueCache, other_queues
 from inturn.stores.sql.queue_limits import QueueLimits
 from inturn.stores.sql.recount import corrections, discrepancies
 from inturn.stores.sql.rows import Row, document_from_row
-from inturn.stores.sql.transitions import MAX_DUE_PER_TRANSACTION, Transitions
+from inturn.stores.sql.transitions import Transitions
 
 
 class ClaimRun:
@@ -56,7 +57,7 @@ class ClaimRun:
     def process_due(self, now: int) -> SweepResult:
         """Process what is due."""
         transitions = Transitions(self.queries, self._cache, now)
-        swept = transitions.process_due(self.window)
+        swept = DueWork(transitions, self.window).process()
         self.add_events(now, transitions.events)
         return swept
 

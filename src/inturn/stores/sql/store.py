@@ -64,13 +64,14 @@ from inturn.store_types import (
 from inturn.stores.sql import claims, clock_skew, operations, search
 from inturn.stores.sql.api_keys import SqlApiKeys
 from inturn.stores.sql.claim_types import ClaimQueries
+from inturn.stores.sql.due import MAX_DUE_PER_TRANSACTION
 from inturn.stores.sql.history import SqlHistory
 from inturn.stores.sql.queries import Queries, QueueCache
 from inturn.stores.sql.reader import QueueReader
 from inturn.stores.sql.search import ChunkIndex
 from inturn.stores.sql.steps import StepRecorder
 from inturn.stores.sql.submit import Submitter
-from inturn.stores.sql.transitions import MAX_DUE_PER_TRANSACTION, Transitions
+from inturn.stores.sql.transitions import Transitions
 from inturn.worker_report import Worker, WorkerReport, report_to_json
 
 Answer = TypeVar("Answer")

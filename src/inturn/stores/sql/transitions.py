@@ -2,14 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from inturn.model import CANCELLABLE, DocumentState, Receipt, ResultFile
 from inturn.policy.scheduler import TRACKS, Head, track_of
-from inturn.store_answers import SweepResult
 from inturn.store_types import (
-    LEASE_LOST_ERROR,
     MAX_STORED_ATTEMPTS,
     OUTCOME_EVENTS,
     AckStatus,
@@ -21,19 +18,13 @@ from inturn.store_types import (
     held_time,
     work_times,
 )
-from inturn.stores.sql.claim_window import ClaimWindow
 from inturn.stores.sql.lane_log import LaneLog, lane_number, move_to_level
 from inturn.stores.sql.queries import NewEvent, Queries, QueueCache, other_queues
-from inturn.stores.sql.rows import NEVER, NO_ID, Row, normalize_id, text_id
+from inturn.stores.sql.rows import NO_ID, Row, normalize_id, text_id
 
 if TYPE_CHECKING:
     from inturn.stores.sql.steps import StepRecorder
 
-MAX_DUE_PER_TRANSACTION: Final = 500
-"""Due documents of a kind that one transaction processes at most; the next one continues."""
-DUE_EVENTS: Final = (
-    EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE, EventKind.PARTS_ENDED,
-)  # fmt: skip
 STEP_OUTCOMES: Final = frozenset({OutcomeKind.NEXT, OutcomeKind.SPLIT})
 OUTCOME_COLUMNS: Final = ("id", "fence", "result", "began_after", "worked")
 FILE_COLUMNS: Final = ("document", "step", "name", "blob", "size", "sha256", "media_type")
@@ -166,7 +157,7 @@ class Transitions:
         finished = self._finish([(id_, outcomes[at]) for id_, at in first.items()])
         others = [id_ for at, id_ in enumerate(ids) if id_ not in finished or first[id_] != at]
         facts = {facts.id: facts for facts in self._lock_rows(others)}
-        self._load_capped(facts.values())
+        self.load_capped(facts.values())
         statuses = []
         for at, (id_, outcome) in enumerate(zip(ids, outcomes, strict=True)):
             if id_ in finished and first[id_] == at:
@@ -176,7 +167,7 @@ class Transitions:
                 statuses.append(self._ack(outcome, id_, facts, steps))
         if steps is not None:
             steps.write()
-        self._write_attempts()
+        self.write_attempts()
         self.add_grouped_events(OUTCOME_EVENTS)
         return tuple(statuses)
 
@@ -270,7 +261,7 @@ class Transitions:
     def lock_documents(self, ids: Sequence[str], states: frozenset[DocumentState]) -> list[tuple[str, DocumentFacts]]:
         """Return those of the documents that are in one of these states, in the order given, each once."""
         facts_by_id = {facts.id: facts for facts in self._lock_rows([normalize_id(id_) for id_ in ids])}
-        self._load_capped(facts_by_id.values())
+        self.load_capped(facts_by_id.values())
         asked = ((id_, facts_by_id.get(normalize_id(id_))) for id_ in dict.fromkeys(ids))
         return [(id_, facts) for id_, facts in asked if facts is not None and facts.state in states]
 
@@ -345,14 +336,14 @@ class Transitions:
             return []
         ids = [text_id(id_) for (id_,) in self.queries.fetch_many("unended_parts", ("id",), [(facts.id,)])]
         parts = self._lock_rows(ids)
-        self._load_capped(parts)
+        self.load_capped(parts)
         return [other for part in parts for other in (part, *self.unended_parts(part))]
 
     def delete_parts(self, facts: DocumentFacts) -> None:
         """Delete the parts of an ended document, and theirs; those that have not ended are cancelled."""
         ids = [text_id(id_) for (id_,) in self.queries.fetch_many("parts_below", ("id",), [(facts.id,)])]
         parts = self._lock_rows(ids)
-        self._load_capped(parts)
+        self.load_capped(parts)
         for part in parts:
             if part.state in CANCELLABLE:
                 self.cancel(part)
@@ -378,12 +369,12 @@ class Transitions:
     def end_attempt(
         self, facts: DocumentFacts, ended: EventKind, error: str | None = None, result: str | None = None
     ) -> None:
-        """Remember an attempt that does not end its document; `_write_attempts` writes it."""
+        """Remember an attempt that does not end its document; `write_attempts` writes it."""
         more = (facts.started_at, str(ended), error, facts.worker, facts.began_at, facts.worked)
         where = (facts.queue, facts.step, facts.ready_at, result)
         self._ended_attempts.append((facts.owner, facts.id, facts.fence, facts.attempt, *more, *where))
 
-    def _write_attempts(self) -> None:
+    def write_attempts(self) -> None:
         self.queries.execute_many(
             "end_attempts", ATTEMPT_COLUMNS, self._ended_attempts, now=self.now, kept=MAX_STORED_ATTEMPTS
         )
@@ -410,7 +401,7 @@ class Transitions:
             self.lane_log.stopped(owner)
             self.should_notify = True
 
-    def _load_capped(self, facts: Iterable[DocumentFacts]) -> None:
+    def load_capped(self, facts: Iterable[DocumentFacts]) -> None:
         owners = {fact.owner for fact in facts if fact.state == DocumentState.RUNNING}
         rows = self.queries.fetch_many("capped_of", ("id",), [(owner,) for owner in owners]) if owners else ()
         self._capped = (self._capped or set()) | {owner for (owner,) in rows}
@@ -437,79 +428,3 @@ class Transitions:
                 for pair in pairs
             ]
         )
-
-    # -- what is due ----------------------------------------------------------------------------------------------
-
-    def process_due(self, window: ClaimWindow) -> SweepResult:
-        """Process what is due: `start_by`, leases, delays, ended parts, rate limits, in this order."""
-        if not window.is_due(self.now):
-            return SweepResult()
-        expired, leases_lost, due = self._expire(window), self._expire_leases(window), self._requeue_delayed(window)
-        window.apply(self.lane_log.take())
-        self._continue_split(window)
-        window.apply(self.lane_log.take())
-        swept = SweepResult(expired, leases_lost, due, self._reopen_rate_limited(window))
-        self.add_grouped_events(DUE_EVENTS)
-        return swept
-
-    def _due_documents(self, window: ClaimWindow, kind: str, query: str) -> list[DocumentFacts]:
-        floor = window.deadlines.times[kind]
-        if floor > self.now:
-            return []
-        rows = self.queries.fetch_all(query, now=self.now, floor=floor, limit=MAX_DUE_PER_TRANSACTION)
-        due = [DocumentFacts.from_row(row) for row in rows]
-        self._load_capped(due)
-        return due
-
-    def _advance_deadline(self, window: ClaimWindow, kind: str, query: str, processed: Sequence[object]) -> None:
-        """Nothing of this kind is due any more, unless there was too much for one transaction."""
-        floor = window.deadlines.times[kind]
-        if floor <= self.now and len(processed) < MAX_DUE_PER_TRANSACTION:
-            (at,) = self.queries.fetch_one(query, now=self.now, floor=floor) or (None,)
-            window.deadlines.times[kind] = NEVER if at is None else at
-
-    def _expire(self, window: ClaimWindow) -> int:
-        expired = self._due_documents(window, "start_by", "late_to_start")
-        for facts in expired:
-            self.end(facts, DocumentState.EXPIRED, error=None, last_outcome=facts.last_outcome)
-            self.record_event(EventKind.EXPIRED, facts)
-        self._advance_deadline(window, "start_by", "next_start_by", expired)
-        return len(expired)
-
-    def _expire_leases(self, window: ClaimWindow) -> int:
-        lost = self._due_documents(window, "lease", "expired_leases")
-        for facts in lost:
-            if facts.attempt >= facts.max_attempts:
-                self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, last_outcome=None)
-                self.record_event(EventKind.FAILED, facts)
-            else:
-                self.end_attempt(facts, EventKind.LEASE_LOST)
-                self.requeue(facts, last_outcome=None)
-                self.record_event(EventKind.LEASE_LOST, facts)
-        self._write_attempts()
-        self._advance_deadline(window, "lease", "next_lease_check", lost)
-        return len(lost)
-
-    def _requeue_delayed(self, window: ClaimWindow) -> int:
-        due = self._due_documents(window, "due", "due_documents")
-        for facts in due:
-            self.requeue(facts, last_outcome=facts.last_outcome)
-            self.record_event(EventKind.DUE, facts)
-        self._advance_deadline(window, "due", "next_due", due)
-        return len(due)
-
-    def _continue_split(self, window: ClaimWindow) -> None:
-        """Move split documents to their next step, if a part of them has ended and none is unended."""
-        ended = [(change.seq,) for change in window.take_ended_parts()]
-        rows = self.queries.fetch_many("split_without_unended_parts", ("seq",), ended) if ended else ()
-        for facts in sorted({DocumentFacts.from_row(row) for row in rows}, key=attrgetter("seq")):
-            self.requeue(facts, last_outcome=facts.last_outcome)
-            self.record_event(EventKind.PARTS_ENDED, facts)
-
-    def _reopen_rate_limited(self, window: ClaimWindow) -> int:
-        if window.deadlines.times["rate"] > self.now:
-            return 0
-        owners = self.queries.fetch_all("due_rates", now=self.now, limit=MAX_DUE_PER_TRANSACTION)
-        opened = sum([window.reopen_if_rate_allows(owner, self.now) for (owner,) in owners])
-        self._advance_deadline(window, "rate", "next_rate", owners)
-        return opened
