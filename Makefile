@@ -47,8 +47,10 @@ test-fast: $(TEST) ## Lint, and beside it run what needs no server, browser or p
 	$(IN_MEMORY) $(VENV)/python -m pytest -q -n 2 -k 'not Steps' $(FAST) $(ARGS); tests=$$?; \
 	wait $$lint; checks=$$?; cat $$log; rm -f $$log; exit $$((tests | checks))
 
-cover: $(TEST) ## Run the tests with branch coverage, which takes half as long again
-	@$(IN_MEMORY) $(PYTEST) --cov --cov-report=term $(ARGS)
+cover: $(TEST) ## Run the tests with branch coverage, of the processes that they start too; it takes twice as long
+	@rm -f .coverage .coverage.*
+	@$(IN_MEMORY) $(PYTEST) --cov --cov-report= $(ARGS); tests=$$?; \
+	$(VENV)/coverage combine --append >/dev/null; $(VENV)/coverage report || tests=1; exit $$tests
 
 lint: $(TEST) $(PAGE) ## Check format, lint rules, words, types and the direction of imports; of the page too
 	@echo 'lint: ruff, vocabulary, mypy, import-linter; beside them tsc and eslint'
