@@ -34,10 +34,10 @@ demo: $(RUN) ## Process real documents of six customers, one of them a flood, on
 	@PYTHONPATH=src:examples $(VENV)/python -m demo --chart demo/waits.svg $(ARGS)
 
 test: $(TEST) ## Lint, and beside it run the tests (ARGS='-k turns' for some)
-	@# The tests are compiled first; in a new clone, each of the five processes would compile them again.
+	@# In a new clone the tests are compiled first; each of the five processes would compile them again.
 	@echo 'test: lint and pytest'
 	@log=$$(mktemp); { $(MAKE) --no-print-directory lint >$$log 2>&1; status=$$?; cat $$log; exit $$status; } & lint=$$!; \
-	$(VENV)/python -m pytest --collect-only -qq >/dev/null 2>&1; \
+	[ -d tests/worker/__pycache__ ] || $(VENV)/python -m pytest --collect-only -qq >/dev/null 2>&1; \
 	$(IN_MEMORY) $(PYTEST) $(ARGS); tests=$$?; \
 	wait $$lint; checks=$$?; rm -f $$log; [ $$checks -eq 0 ] || echo 'test: lint failed, see above'; exit $$((tests | checks))
 
@@ -47,8 +47,10 @@ test-fast: $(TEST) ## Lint, and beside it run what needs no server, browser or p
 	$(IN_MEMORY) $(VENV)/python -m pytest -q -n 2 -k 'not Steps' $(FAST) $(ARGS); tests=$$?; \
 	wait $$lint; checks=$$?; cat $$log; rm -f $$log; exit $$((tests | checks))
 
-cover: $(TEST) ## Run the tests with branch coverage, which takes half as long again
-	@$(IN_MEMORY) $(PYTEST) --cov --cov-report=term $(ARGS)
+cover: $(TEST) ## Run the tests with branch coverage, of the processes that they start too; it takes twice as long
+	@rm -f .coverage .coverage.*
+	@$(IN_MEMORY) $(PYTEST) --cov --cov-report= $(ARGS); tests=$$?; \
+	$(VENV)/coverage combine --append >/dev/null; $(VENV)/coverage report || tests=1; exit $$tests
 
 lint: $(TEST) $(PAGE) ## Check format, lint rules, words, types and the direction of imports; of the page too
 	@echo 'lint: ruff, vocabulary, mypy, import-linter; beside them tsc and eslint'

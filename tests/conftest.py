@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+import traced_children
 from long_files import LONG_FILES
 
 pytest_plugins = ["inturn.testing.plugin"]
@@ -31,6 +32,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell without job control starts background commands with SIGINT ignored, and every process started here would
     # inherit that: tests that press Ctrl-C would then wait until their timeout.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+traced_children.let_children_end()
 settings.load_profile("soak" if os.environ.get("INTURN_SOAK") == "1" else "quick")
 
 

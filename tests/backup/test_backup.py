@@ -35,6 +35,7 @@ from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sqlite import schema
 from inturn.stores.sqlite.backup import SqliteTarget
 from services import drop_schema, needs_postgres, new_schema
+from waiting import wait_until
 
 ANNA = Operator("anna", "because the test says so")
 
@@ -167,8 +168,8 @@ def test_a_backup_under_load_has_every_file_that_it_refers_to(queues: QueuePair,
     with inturn.open(source.url) as queue:
         source.submit(queue, "goes", 50)
     with Load(source) as load:
-        while len(load.accepted) < 30:
-            assert all(thread.is_alive() for thread in load.threads)
+        wait_until(lambda: len(load.accepted) >= 30 or not all(thread.is_alive() for thread in load.threads))
+        assert all(thread.is_alive() for thread in load.threads)
         accepted = list(load.accepted)
         manifest = source.back_up(tmp_path / "copy")
     assert manifest.missing == []

@@ -171,3 +171,18 @@ def test_history_as_json_has_a_line_for_each_step(inturn_here: Inturn, tmp_path:
     assert records[0]["submitted"] is None  # five minutes ago nothing was known
     refused = inturn_here("history", "--since", "5m", "--step", "7m")
     assert (refused.returncode, "a step is one of" in refused.stderr) == (2, True)
+
+
+def test_a_search_lists_what_matches_and_says_what_it_leaves_out(inturn_here: Inturn) -> None:
+    inturn_here("submit", "--customer", "acme", "--name", "invoice 0.pdf")
+    inturn_here("submit", "--customer", "invoices & co", "--name", "letter.pdf", "--batch", "invoices of May")
+    inturn_here("submit", "--customer", "acme", "--name", "invoice 2.pdf")
+    shown = inturn_here("search", "invoice").stdout
+    for words in ("invoice 0.pdf", "invoice 2.pdf", "invoices & co", "invoices of May"):
+        assert words in shown
+    assert "letter.pdf" not in shown
+    assert "There may be more matches" in inturn_here("search", "invoice", "--limit", "1").stderr
+    assert "Nothing matches receipt." in inturn_here("search", "receipt").stdout
+    (record,) = inturn_here("search", "invoice", "--json").records
+    assert [item["name"] for item in record["customers"]] == ["invoices & co"]
+    assert record["batches"] == ["invoices of May"]

@@ -166,6 +166,18 @@ def test_ctrl_c_says_that_nothing_was_changed(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "Stopped. Nothing was changed.\n"
 
 
+def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with progress_reporter(Texts("en")) as step:
+        report = step("Reading")
+        report(1, 0)  # too soon
+        monkeypatch.setattr("inturn.cli.progress.LINE_INTERVAL_SECONDS", 0.0)
+        report(2, 0)
+        report(1_000, 2_000)
+    assert capsys.readouterr().err == "Reading: 2\nReading: 1,000 / 2,000\n"
+
+
 def _reads(process: int, path: Path) -> bool:
     """Whether a process has this file open."""
     for item in Path(f"/proc/{process}/fd").iterdir():

@@ -13,6 +13,7 @@ import pytest
 import forked_cli
 from demo import make_document
 from hostile_files import hidden_bomb_pdf, package
+from waiting import wait_until
 
 Inturn = Callable[..., Any]
 
@@ -186,8 +187,8 @@ def test_sigterm_ends_a_worker_gracefully_and_hands_back(
 ) -> None:
     ids = submitted(inturn_here, "good.txt")
     with start("worker", "--processor", "mine:slow", "--grace", "0", "--slots", "1") as worker:
-        while not (folder / "begun").exists():
-            assert worker.poll() is None
+        wait_until(lambda: (folder / "begun").exists() or worker.poll() is not None)
+        assert worker.poll() is None
         (shown,) = inturn_here("top", "--json").records
         assert [item["processor"] for item in shown["workers"]] in ([], ["mine:slow"])
         os.kill(worker.pid, signal.SIGTERM)

@@ -142,7 +142,7 @@ def test_replay(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "history.csv").write_text(table.text)
     assert "3 documents" in shell.run("inturn simulate --replay --csv history.csv --slots 1")
     store = open_store(str(tmp_path / "inturn.db"))
-    recorded_day.record(store, length=300, seed=1)
+    recorded_day.record(store, length=100, seed=1, quiet=10)
     store.close()
     played, advised = blocks("docs/replay.md", "sh")
     for line in (*commands(played), *commands(advised)):

@@ -43,6 +43,7 @@ class Stream:
     def __init__(self, answer: httpx2.Response) -> None:
         self.answer = answer
         self._lines = answer.iter_lines()
+        assert next(self._lines).startswith("retry: ")  # an event before this line would be missed
 
     def next(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}

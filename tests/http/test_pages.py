@@ -251,6 +251,16 @@ def test_sign_out_deletes_the_cookie_also_of_a_read_only_key(harness: Harness) -
     assert client.delete("/session", headers={**HERE, "X-CSRF-Token": token}).status_code == 204
     assert COOKIE_NAME not in client.cookies
     assert client.get("/v1/documents").status_code == 401
+    assert client.delete("/session", headers=HERE).status_code == 204  # nobody is signed in
+
+
+def test_sign_out_deletes_a_cookie_that_is_worth_nothing_any_more(harness: Harness) -> None:
+    client, _ = signed_in(harness, harness.create_api_key("acme"))
+    (key,) = (key for key in harness.queue.store.api_keys.all() if key.customer == "acme")
+    harness.queue.store.api_keys.revoke(key.id, key.made_at, ANNA)
+    harness.clock.advance(60 * SECOND)  # what the server remembers of keys is older
+    assert client.delete("/session", headers=HERE).status_code == 204
+    assert COOKIE_NAME not in client.cookies
 
 
 def test_read_only_session_is_marked_and_changes_nothing(harness: Harness) -> None:

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from waiting import wait_until
+
 from .conftest import ServerProcess
 
 SLOW = 40
@@ -32,8 +34,7 @@ def test_shutdown_cancels_unfinished_bodies_with_503(
     kinds = ("application/json", "multipart/form-data; boundary=edge")
     callers = [slow_upload(server, kinds[number % 2]) for number in range(SLOW)]
     with server.client() as client:
-        while client.get("/healthz").status_code != 200:
-            pass
+        wait_until(lambda: client.get("/healthz").status_code == 200)
     assert server.stop() == 0
     answers = [caller.recv(2_000) for caller in callers]
     for caller in callers:
@@ -62,8 +63,7 @@ def test_body_within_the_grace_is_accepted(serve: Callable[..., ServerProcess]) 
         with server.client() as client:
             client.get("/healthz")
         server.process.send_signal(signal.SIGTERM)
-        while not _refuses(address.hostname, address.port):
-            pass
+        wait_until(lambda: _refuses(address.hostname, address.port))
         caller.sendall(body[5:])
         assert caller.recv(2_000).startswith(b"HTTP/1.1 202 ")
     assert server.stop() == 0

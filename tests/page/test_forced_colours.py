@@ -7,7 +7,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from http_server import ServerProcess
-from page_checks import PAGES, axe_violations, problems, wait_until_ready
+from page_checks import PAGES, SOAK, axe_violations, go, problems, wait_until_ready
+
+from .conftest import WIDTHS
 
 Visit = Callable[..., Page]
 VANISHED = """() => {
@@ -42,15 +44,22 @@ VANISHED = """() => {
 }"""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_mark_vanishes_in_forced_colours(shared: ServerProcess, visit: Visit, theme: str) -> None:
+THEMES = ("light", "dark")
+
+
+@pytest.mark.parametrize("first_theme", THEMES if SOAK else THEMES[:1])
+def test_no_mark_vanishes_in_forced_colours(shared: ServerProcess, visit: Visit, first_theme: str) -> None:
+    """Pages have the themes in turns; a soak shows each page in both."""
     with shared.client() as client:
         (document,) = client.get("/v1/documents", params={"state": "running", "limit": 1}).json()["documents"]
-    page = visit("about:blank", theme=theme, width="phone" if theme == "dark" else "wide")
-    page.emulate_media(forced_colors="active")
+    page = visit(shared.url)
     result = []
-    for name, path in PAGES.items():
-        page.goto(shared.url + path.format(id=document["id"]))
+    for place, (name, path) in enumerate(PAGES.items(), THEMES.index(first_theme)):
+        dark = place % 2 == 1
+        across, down = WIDTHS["phone" if dark else "wide"]
+        page.set_viewport_size({"width": across, "height": down})
+        page.emulate_media(forced_colors="active", color_scheme="dark" if dark else "light")
+        go(page, shared.url + path.format(id=document["id"]))
         wait_until_ready(page, name)
         assert page.evaluate("matchMedia('(forced-colors: active)').matches")
         lost = [*page.evaluate(VANISHED), *problems(page, "en"), *axe_violations(page)]

@@ -8,7 +8,6 @@ import os
 import re
 from itertools import combinations, product
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -18,7 +17,7 @@ from inturn.api_keys import ApiKeyScope
 from inturn.http.routes.static_files import load_bundle
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.stores import open_store
-from page_checks import PAGES, RECORD_CSP_VIOLATIONS, axe_violations, problems, wait_until_ready
+from page_checks import PAGES, RECORD_CSP_VIOLATIONS, axe_violations, go, problems, wait_until_ready
 
 from .conftest import WIDTHS, ConsoleErrors
 
@@ -71,16 +70,6 @@ def document(shared: ServerProcess) -> str:
     with shared.client() as client:
         result = client.get("/v1/documents", params={"state": "waiting", "limit": 1}).json()
     return str(result["documents"][0]["id"])
-
-
-def go(page: Page, url: str) -> None:
-    """Navigate within the open page: faster, and stylesheets of earlier pages stay loaded as they do for users."""
-    if SOAK or urlsplit(page.url).netloc != urlsplit(url).netloc:
-        page.goto(url)
-    else:
-        page.evaluate(
-            "(url) => { history.pushState(null, '', url); dispatchEvent(new PopStateEvent('popstate')); }", url
-        )
 
 
 def shown(page: Page, showing: Showing, url: str) -> list[str]:
@@ -137,8 +126,9 @@ MISTAKES = {
     "says": "all('h2')[3].textContent = 'undefined'",
     "has no room for": "all('.page select')[0].style.width = '40px'",
     "moves": "all('h2')[0].animate([{ opacity: 0.2 }, { opacity: 1 }], 60_000)",
-    "forbidden by the policy": "all('main')[0].append(Object.assign(new Image(), { src: 'https://a.example/x.png' })); "
-    "await new Promise((done) => setTimeout(done, 100))",
+    "forbidden by the policy": "const reported = new Promise((done) => "
+    "document.addEventListener('securitypolicyviolation', done)); "
+    "all('main')[0].append(Object.assign(new Image(), { src: 'https://a.example/x.png' })); await reported",
     "target-size": "for (const name of 'ab') { const button = document.createElement('button'); "
     "button.textContent = name; button.style.cssText = 'all: unset; font: 9px/10px serif'; "
     "all('main')[0].prepend(button); }",
@@ -167,6 +157,8 @@ def test_the_language_is_the_browsers_and_then_the_chosen_one(shared: ServerProc
             page.goto(f"{shared.url}/settings")
             wait_until_ready(page, "settings")
             assert page.evaluate("document.documentElement.lang") == expected
+            if accepted != "fr-FR":
+                continue
             page.locator(".page [data-choice=language]").select_option("pl")
             expect(page.locator("html")).to_have_attribute("lang", "pl")
             page.reload()
@@ -191,7 +183,7 @@ def test_a_read_only_key_sees_no_button_that_acts(locked: ServerProcess, browser
         for name, path in PAGES.items():
             if name in {"upload", "policy-try"}:
                 continue
-            page.goto(locked.url + path.format(id=document))
+            go(page, locked.url + path.format(id=document))
             wait_until_ready(page, name)
             buttons = page.locator("main button").all_inner_texts()
             assert [button for button in buttons if button.strip() in acting] == [], name

@@ -210,7 +210,7 @@ def test_whether_a_version_came_true_is_told_by_group(past: ServerProcess, visit
     expect(rows.locator(".badge")).to_have_text(["no data", "no data"])
 
 
-@pytest.mark.parametrize("language", languages("en", "de", "es"))
+@pytest.mark.parametrize("language", languages("de", "es"))
 def test_what_became_of_a_version_is_told_in_every_language(past: ServerProcess, visit: Visit, language: str) -> None:
     place = LANGUAGES.index(language)
     page = visit(

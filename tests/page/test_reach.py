@@ -12,7 +12,7 @@ from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.model import NewDocument
 from inturn.store_types import Operator
-from page_checks import PAGES, RECORD_CSP_VIOLATIONS, problems, wait_until_ready
+from page_checks import PAGES, RECORD_CSP_VIOLATIONS, go, problems, wait_until_ready
 
 Visit = Callable[..., Page]
 SOAK = os.environ.get("INTURN_SOAK") == "1"
@@ -125,7 +125,7 @@ def test_hostile_names_stay_text_on_every_page(serve: Callable[..., ServerProces
         ("document", f"/documents/{ids[hostile_name]}") for hostile_name in HOSTILE_NAMES[:2] + HOSTILE_NAMES[-2:-1]
     ]
     for name, path in reversed(places):  # the overview last: its server may have looked a moment before
-        page.goto(server.url + path)
+        go(page, server.url + path)
         wait_until_ready(page, name)
         result += [f"{name}: {problem}" for problem in problems(page, "en")]
         if name in {"overview", "customers", "documents", "audit", "keys"}:

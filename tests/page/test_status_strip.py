@@ -16,7 +16,7 @@ from inturn.queue import Queue
 from inturn.store_types import DocumentFilter, Operator
 from inturn.stores import open_store
 from inturn.worker_report import WorkerReport
-from page_checks import HOSTILE, PAGES, axe_violations, problems
+from page_checks import HOSTILE, PAGES, axe_violations, languages, problems
 
 Visit = Callable[..., Page]
 BEN = Operator("ben", "the disk is full")
@@ -98,7 +98,7 @@ def test_a_paused_customer_is_resumed_and_a_paused_worker_leads_to_its_page(
     page.wait_for_url("**/workers")
 
 
-@pytest.mark.parametrize("language", ["en", "de", "pl"])
+@pytest.mark.parametrize("language", languages("de", "pl"))
 def test_the_strip_fits_a_phone_and_has_no_barriers(
     server: ServerProcess, queue: Queue, visit: Visit, language: str
 ) -> None:

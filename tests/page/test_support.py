@@ -4,13 +4,13 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+import forked_cli
 import inturn
 import support_queue
 from http_server import ServerProcess
@@ -75,7 +75,7 @@ def test_the_commands_of_the_page_answer_too(tmp_path: Path) -> None:
     commands = [shlex.split(line) for block in blocks for line in block.strip().split("\n")]
     assert {answer_of(command[1:]) for command in commands} == ANSWERS.keys()
     for _, *command in commands:
-        call = [sys.executable, "-m", "inturn.cli", *(id_ if word == "ID" else word for word in command)]
+        call = forked_cli.command(*(id_ if word == "ID" else word for word in command))
         environment = os.environ | {"INTURN_STORE": str(tmp_path / "inturn.db"), "INTURN_LANG": "en", "COLUMNS": "200"}
         done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
         assert done.returncode == 0, done.stderr

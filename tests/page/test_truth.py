@@ -50,9 +50,9 @@ def drawn(shared: ServerProcess, visit: Visit) -> Callable[..., Page]:
             history["at"] = [overview["at"] - (at[-1] - second) * SECOND for second in at]
             route.fulfill(json=overview | {"history": history})
 
-        page = visit("about:blank")
-        page.route("**/v1/overview*", answer)
-        page.goto(shared.url)
+        page = visit(f"{shared.url}/settings")
+        page.route("**/v1/overview*", answer)  # from here on the browser loads everything anew
+        page.get_by_role("link", name="Overview").click()
         return page
 
     return open_page
@@ -190,9 +190,8 @@ def test_a_better_result_than_expected_is_not_judged_as_a_failure(past: ServerPr
             body="\n".join([*before, json.dumps({"judgement": judgement})]), content_type="application/x-ndjson"
         )
 
-    page = visit("about:blank")
+    page = visit(f"{past.url}/policy?tab=versions")
     page.route("**/judgement", answer)
-    page.goto(f"{past.url}/policy?tab=versions")
     page.get_by_role("button", name="Outcome of version 4").click()
     badge = page.locator(".evaluation .badge:not(.verdict-unknown)").first
     expect(badge).to_have_text("better than expected")
@@ -209,9 +208,8 @@ def test_a_preview_of_the_past_ends_by_now(past: ServerProcess, visit: Visit) ->
         played["comparison"]["until"] += 40 * 365 * 86_400 * SECOND  # a document that is due in forty years
         route.fulfill(body="\n".join([*before, json.dumps(played)]), content_type="application/x-ndjson")
 
-    page = visit("about:blank")
+    page = visit(f"{past.url}/policy?tab=try")
     page.route("**/v1/policy/preview", answer)
-    page.goto(f"{past.url}/policy?tab=try")
     page.get_by_role("button", name="Run preview").click()
     summary = page.locator(".preview-result > p").first
     expect(summary).to_have_text(re.compile(rf"\u2013 \w+ \d+, {time.gmtime().tm_year}"))

@@ -221,8 +221,10 @@ def _main() -> None:
     listener = socket.socket(fileno=int(sys.argv[1]))
     for name in PRELOADED:
         importlib.import_module(name)
-    from inturn.cli import main  # noqa: PLC0415 - the client's side does not need it
+    import traced_children  # noqa: PLC0415 - the client's side does not need it
+    from inturn.cli import main  # noqa: PLC0415 - nor this
 
+    traced_children.let_children_end()
     gc.freeze()
     if (fields := _ForkServer(listener).serve()) is not None:
         _become(fields, library)

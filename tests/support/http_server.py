@@ -4,6 +4,7 @@ import json
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -32,6 +33,36 @@ def create_api_key(store: Store, name: str, customer: str | None = None, scope: 
     return text
 
 
+class Ports:
+    """Ports of servers that have stopped, for those that come after them.
+
+    A browser keeps by address what it has loaded: a page of the next server at a port takes it half the CPU of one at a
+    new port. A socket that is bound and does not listen holds each port: a server can have it, and no other program.
+    """
+
+    def __init__(self) -> None:
+        self._holders: list[socket.socket] = []
+        self._in_use: set[int] = set()
+
+    def take(self) -> int:
+        numbers = [int(holder.getsockname()[1]) for holder in self._holders]
+        port = next((number for number in numbers if number not in self._in_use), None)
+        if port is None:
+            holder = socket.socket()
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.bind(("127.0.0.1", 0))
+            self._holders.append(holder)
+            port = int(holder.getsockname()[1])
+        self._in_use.add(port)
+        return port
+
+    def give_back(self, port: int) -> None:
+        self._in_use.discard(port)
+
+
+PORTS = Ports()
+
+
 class ServerProcess:
     """`inturn serve`, as a person runs it if it is to be `alone`."""
 
@@ -43,7 +74,9 @@ class ServerProcess:
         self._port: queue.Queue[int | None] = queue.Queue()
         ours = {name: value for name, value in os.environ.items() if not name.startswith("INTURN_")}
         path = str(Path(package.__file__).parents[1])
-        command, ours = ["serve", "--port", "0", "--json", *flags], ours | {"PYTHONPATH": path} | environment
+        self._own_port = None if "--port" in flags else PORTS.take()
+        command = ["serve", "--port", str(self._own_port or 0), "--json", *flags]
+        ours |= {"PYTHONPATH": path} | environment
         if alone:
             program = [sys.executable, "-m", "inturn.cli", *command]
             self.process = subprocess.Popen(program, cwd=folder, env=ours, stderr=subprocess.PIPE, text=True)  # noqa: S603
@@ -77,6 +110,9 @@ class ServerProcess:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
         self._close()
+        if self._own_port is not None:
+            PORTS.give_back(self._own_port)
+            self._own_port = None  # it may be another server's by the next call
         return code
 
     def kill(self) -> None:

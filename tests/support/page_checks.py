@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
@@ -57,6 +57,16 @@ def languages(*some: str) -> tuple[str, ...]:
     return LANGUAGES if SOAK else some
 
 
+def go(page: Page, url: str) -> None:
+    """Navigate within the open page: faster, and stylesheets of earlier pages stay loaded as they do for users."""
+    if SOAK or urlsplit(page.url).netloc != urlsplit(url).netloc:
+        page.goto(url)
+    else:
+        page.evaluate(
+            "(url) => { history.pushState(null, '', url); dispatchEvent(new PopStateEvent('popstate')); }", url
+        )
+
+
 def wait_until_ready(page: Page, name: str) -> None:
     """Wait until a page is shown and drawn for the first time."""
     place, _, tab = name.partition("-")
@@ -78,7 +88,11 @@ def problems(page: Page, language: str) -> list[str]:
 
 def axe_violations(page: Page) -> list[str]:
     """List the accessibility violations that axe finds."""
-    answer: dict[str, Any] = AXE.run(page, context=AXE_CONTEXT or None, options=AXE_OPTIONS).response
+    if not page.evaluate("'axe' in window"):  # its 570 kB are read once for all addresses of one page
+        page.evaluate(AXE.axe_script)
+    answer: dict[str, Any] = page.evaluate(
+        "([context, options]) => axe.run(context ?? document, options)", [AXE_CONTEXT or None, AXE_OPTIONS]
+    )
     return [f"{violation['id']}: {_describe(violation['nodes'][0])}" for violation in answer["violations"]]
 
 

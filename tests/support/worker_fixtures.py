@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import traced_children
 from inturn.extract import parser
 from inturn.sandbox import confinement
 from sandbox_child import ChildResult, RunInSandbox
@@ -32,9 +33,11 @@ def run_in_sandbox(tmp_path: Path, library: Path) -> RunInSandbox:
         command = [sys.executable, str(Path(__file__).with_name("sandbox_child.py"))]
         given = [str(argument).replace("SCRATCH", str(scratch)) for argument in (scratch, cpu, what, *arguments)]
         reported = {**confinement.child_environment(library), "PYTHONPATH": str(Path(confinement.__file__).parents[2])}
+        reported |= traced_children.environment_in(scratch)
         done = subprocess.run(  # noqa: S603 - our own
             [*command, *given], env=reported, capture_output=True, text=True, timeout=WALL, check=False
         )
+        traced_children.collect_from(scratch)
         return ChildResult([json.loads(line) for line in done.stdout.splitlines()], done.returncode, done.stderr)
 
     return run

@@ -79,7 +79,7 @@ def test_g1_g4_workers_submitters_and_upkeep_killed_at_any_moment_lose_nothing(
     running = [begin(role) for role in ROLES]
     while killed.total() < KILLS or len(books.accepted) < DOCUMENTS:
         ready = eventually(lambda: [at for at, (_, process) in enumerate(running) if process.has_message()])
-        time.sleep(chance.uniform(0.03, 0.15))  # a random moment; nothing waits for it
+        time.sleep(chance.uniform(0.01, 0.05))  # a random moment; nothing waits for it
         at = chance.choice(ready)
         role, process = running[at]
         children = descendants_of(process.pid)
