@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from inturn.errors import IllegalTransitionError, InvalidInputError
+from inturn.forms import form_text
 from inturn.ids import clean_id
-from inturn.model import NO_METADATA, CustomerSettings, QueueSettings, RateLimit, Receipt, clean_queue
+from inturn.model import NO_METADATA, RETRYABLE, CustomerSettings, QueueSettings, RateLimit, Receipt, clean_queue
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastOutcome
 from inturn.queue_reader import QueueReader
@@ -64,10 +65,12 @@ class QueueAdmin(QueueReader):
             len(self.store.retry(ids, operator, from_start=from_start, now=now)) for ids in self._matching_ids(where)
         )
 
-    def retry_in_chunks(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> int:
+    def retry_in_chunks(
+        self, ids: Sequence[str], operator: Operator, *, from_start: bool = False, now: int | None = None
+    ) -> int:
         """Requeue those of any number of documents that still can be, in the given order; return how many."""
         chunks = (ids[at : at + CHUNK_SIZE] for at in range(0, len(ids), CHUNK_SIZE))
-        return sum(len(self.store.retry(chunk, operator, now=now)) for chunk in chunks)
+        return sum(len(self.store.retry(chunk, operator, from_start=from_start, now=now)) for chunk in chunks)
 
     def expedite(self, id: str, operator: Operator, *, undo: bool = False, now: int | None = None) -> None:
         """Move one waiting or delayed document ahead of all levels, or back to its place with `undo`."""
@@ -121,11 +124,18 @@ class QueueAdmin(QueueReader):
             self.store.resume(operator, queue=queue, now=now)
 
     def change_queue(self, name: str, operator: Operator, *, now: int | None = None, **changes: Any) -> QueueSettings:
-        """Change some settings of a queue, known or new: fields of `QueueSettings`."""
+        """Change some settings of a queue, known or new: fields of `QueueSettings`.
+
+        A `form` is a list of fields as `inturn.forms` describes them, or None.
+        """
         unknown = changes.keys() - set(QueueSettings._fields)
         if unknown:
             names = ", ".join(QueueSettings._fields)
             raise InvalidInputError(f"a queue has no setting {', '.join(sorted(unknown))}; it has {names}")
+        if isinstance(changes.get("rate"), (tuple, list)):
+            changes["rate"] = RateLimit(*changes["rate"])
+        if changes.get("form") is not None:
+            changes["form"] = form_text(changes["form"])
         return self.store.change_queue(clean_queue(name), changes, operator, now=now)
 
     def pause_worker(self, name: str, operator: Operator, *, now: int | None = None) -> None:
@@ -225,6 +235,10 @@ class QueueAdmin(QueueReader):
 
     def _raise_illegal_transition(self, id_: str, action: str) -> None:
         document = self.store.document(clean_id(id_))
+        if document.parent is not None and document.state in RETRYABLE:
+            raise IllegalTransitionError(
+                f"document {document.id} is a part of {document.parent}, which has gone on without it; retry that one"
+            )
         state = f"{document.state} and expedited already" if document.expedited else str(document.state)
         raise IllegalTransitionError(f"document {document.id} is {state} and cannot {action}")
 

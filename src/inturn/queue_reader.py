@@ -4,13 +4,13 @@ Every screen, report and metric reads through this class. It changes nothing.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from inturn.errors import InvalidInputError
+from inturn.errors import InvalidInputError, NotFoundError
 from inturn.ids import clean_id
-from inturn.model import DEFAULT_QUEUE, Customer, Document, QueueStatus, ResultFile
+from inturn.model import DEFAULT_QUEUE, Customer, Document, QueueStatus, ResultFile, clean_queue
 from inturn.policy.forecasts import ForecastLog
 from inturn.policy.history import HistorySpan
 from inturn.store import Store
@@ -29,6 +29,7 @@ from inturn.store_answers import (
 from inturn.store_history import HistoryCursor, HistoryRow, HistoryScope
 from inturn.store_types import (
     ALL_TIME,
+    MAX_CANDIDATES,
     Attempt,
     CustomerFilter,
     DocumentFilter,
@@ -36,6 +37,7 @@ from inturn.store_types import (
     Event,
     Operator,
     PartResult,
+    PartsChoice,
     PolicyVersion,
     StepResult,
     TimeRange,
@@ -108,14 +110,27 @@ class QueueReader:
         count = clean_count("limit", limit)
         return self.store.documents(where or DocumentFilter(), limit=count, after=after, sort=sort)
 
-    def search(self, text: str, *, limit: int = 10, customer: str | None = None) -> SearchResult:
+    def search(
+        self, text: str, *, limit: int = 10, customer: str | None = None, parts: PartsChoice = PartsChoice.INCLUDE
+    ) -> SearchResult:
         """Search documents by id, name and metadata (`key:value`), batches, customers, errors; up to `limit` of each.
 
-        With a customer, only what is its own. Before, documents that were submitted lately may be indexed.
+        With a customer, only what is its own. Before, documents that were submitted lately may be indexed. `parts`
+        chooses among documents, but one whose id begins with the text is always returned.
         """
         owner = None if customer is None else clean_text("a customer's name", customer)
         wanted = clean_text("text", text.strip(), MAX_SEARCH_LENGTH) if text.strip() else ""
-        return self.store.search(wanted, limit=clean_count("limit", limit), customer=owner)
+        n = clean_count("limit", limit)
+        result = self.store.search(wanted, limit=n, customer=owner)
+        if parts is PartsChoice.INCLUDE:
+            return result
+        chosen = _choose_parts(result.documents, wanted, parts)
+        if len(chosen) < len(result.documents) == n:  # others may match behind those that are left out
+            more = self.store.search(wanted, limit=MAX_CANDIDATES, customer=owner)
+            chosen = _choose_parts(more.documents, wanted, parts)
+            complete = result.is_complete or (more.is_complete and len(chosen) <= n and _are_whole(result, n))
+            result = result._replace(is_complete=complete)
+        return result._replace(documents=tuple(chosen[:n]))
 
     def customer(self, name: str) -> Customer:
         """Return one customer."""
@@ -176,6 +191,14 @@ class QueueReader:
     def queues(self) -> tuple[QueueStatus, ...]:
         """Return the queues of the store in the order in which they were made, with the numbers of their documents."""
         return self.store.queues()
+
+    def queue_status(self, name: str) -> QueueStatus:
+        """Return one queue; NotFoundError if there is none of this name."""
+        clean = clean_queue(name)
+        status = next((status for status in self.store.queues() if status.name == clean), None)
+        if status is None:
+            raise NotFoundError(f"there is no queue {clean!r}; a queue is made with its first document, or before it")
+        return status
 
     def policy(self) -> PolicyVersion:
         """Return the active policy."""
@@ -248,3 +271,18 @@ class QueueReader:
     def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
         """Count the ended documents that `prune` without a limit would delete."""
         return self.store.prunable(before, customer=customer, up_to=up_to)
+
+
+def _choose_parts(documents: Iterable[Document], text: str, parts: PartsChoice) -> list[Document]:
+    """Leave out parts, or other documents, unless their id was searched for."""
+    return [
+        document
+        for document in documents
+        if (document.parent is None) == (parts is PartsChoice.EXCLUDE)
+        or (text and document.id.startswith(text.lower()))
+    ]
+
+
+def _are_whole(result: SearchResult, limit: int) -> bool:
+    """Return whether nothing but documents may have been cut off at the limit."""
+    return all(len(matches) < limit for matches in (result.batches, result.customers, result.errors))

@@ -27,6 +27,8 @@ MAX_FAILURES: Final = 5_000
 """Failed documents whose errors a search looks at: the newest."""
 MAX_CANDIDATES: Final = 1_000
 """Documents with a term that a search looks at."""
+PERSON_PREFIX: Final = "person:"
+"""What the name of a worker begins with if it is a person who takes documents by hand."""
 LEASE_LOST_ERROR: Final = "the lease was lost: the worker stopped answering in the last attempt"
 
 
@@ -155,6 +157,14 @@ class DocumentTime(StrEnum):
     ENDED = "ended"
 
 
+class PartsChoice(StrEnum):
+    """Whether a list of documents has those that are parts of others."""
+
+    EXCLUDE = "exclude"
+    INCLUDE = "include"
+    ONLY = "only"
+
+
 class DocumentFilter(NamedTuple):
     """Conditions on documents, joined by AND; None matches all. `text` is a case-insensitive substring of the name."""
 
@@ -172,6 +182,16 @@ class DocumentFilter(NamedTuple):
     """Only the parts of this document."""
     parts: bool | None = None
     """True: only parts of documents; False: only documents that are no parts."""
+
+    def with_parts(self, choice: PartsChoice | None) -> "DocumentFilter":
+        """Apply a choice about parts. None leaves them out, unless the filter names a parent or a queue.
+
+        Who asks for a queue wants what is in it, and the numbers of a queue count parts.
+        """
+        if choice is None:
+            named = self.parent is not None or self.queue is not None
+            choice = PartsChoice.INCLUDE if named else PartsChoice.EXCLUDE
+        return self._replace(parts={PartsChoice.EXCLUDE: False, PartsChoice.INCLUDE: None}.get(choice, True))
 
     def within(self, time: DocumentTime, since: int | None, until: int | None) -> "DocumentFilter":
         """Restrict the filter to documents that were submitted, or ended, in a range of time."""
@@ -321,6 +341,11 @@ class PolicyVersion(NamedTuple):
     policy: Policy
     at: int
     operator: Operator
+
+
+def is_person(worker: str | None) -> bool:
+    """Return whether a claim is that of a person, not of a worker."""
+    return worker is not None and worker.startswith(PERSON_PREFIX)
 
 
 def work_times(outcome: Outcome, started_at: int, now: int) -> tuple[int | None, int | None]:

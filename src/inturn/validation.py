@@ -14,6 +14,8 @@ from inturn.values import SECOND, clean_text, clean_time
 MAX_BATCH: Final = 10_000
 MAX_RESULT_BYTES: Final = 256 * 1024
 MAX_ERROR_LENGTH: Final = 8_192
+MIN_LEASE: Final = 1_000
+MAX_LEASE: Final = 86_400 * SECOND
 
 
 def fingerprint(documents: Sequence[NewDocument]) -> str:
@@ -42,7 +44,7 @@ def clean_queues(names: Sequence[str]) -> tuple[str, ...]:
 
 def clean_lease(lease: int) -> int:
     """Validate a lease: 1 millisecond to 1 day."""
-    if type(lease) is not int or not 1_000 <= lease <= 86_400 * SECOND:
+    if type(lease) is not int or not MIN_LEASE <= lease <= MAX_LEASE:
         raise InvalidInputError(
             f"a lease must be 1 millisecond to 1 day in microseconds, not {lease!r}; for seconds write seconds(…)",
         )

@@ -23,6 +23,7 @@ from inturn.http.routes import (
     failures,
     health,
     history,
+    human_steps,
     overview,
     policy,
     queue,
@@ -31,6 +32,7 @@ from inturn.http.routes import (
     simulations,
     static_files,
     status,
+    steps,
     workers,
 )
 from inturn.http.state import AppState
@@ -43,6 +45,7 @@ API_DESCRIPTION: Final = (
 )
 ROUTE_MODULES: Final = (
     documents,
+    steps,
     search,
     bulk,
     checks,
@@ -58,6 +61,7 @@ ROUTE_MODULES: Final = (
     failures,
     api_keys,
     queue,
+    human_steps,
     health,
     session,
     static_files,

@@ -16,7 +16,7 @@ from inturn.http.state import AppState, get_app_state
 from inturn.insights import Why
 from inturn.model import DEFAULT_QUEUE, Customer, Document, DocumentState, NewDocument, Receipt, clean_queue
 from inturn.store_answers import Counts, Page, SearchResult
-from inturn.store_types import DocumentFilter, DocumentSort, Operator, Submission
+from inturn.store_types import DocumentFilter, DocumentSort, Operator, PartsChoice, Submission
 from inturn.values import clean_text
 from inturn.worker_report import Progress
 
@@ -77,9 +77,9 @@ class CallerScope:
         """Count the caller's matching documents by state."""
         return self.app_state.queue.counts(self.restrict_filter(where))
 
-    def search(self, text: str, limit: int) -> SearchResult:
+    def search(self, text: str, limit: int, parts: PartsChoice) -> SearchResult:
         """Search what the caller may see."""
-        return self.app_state.queue.search(text, limit=limit, customer=self.caller.customer)
+        return self.app_state.queue.search(text, limit=limit, customer=self.caller.customer, parts=parts)
 
     def restrict_filter(self, where: DocumentFilter) -> DocumentFilter:
         """Restrict a filter to the caller's documents."""
@@ -92,7 +92,12 @@ class CallerScope:
         if self.caller.customer is not None:
             customer = self.caller.customer
         queue = None if where.queue is None else clean_queue(where.queue)
-        return where._replace(customer=customer, batch=batch, text=text, queue=queue)
+        parent = None if where.parent is None else clean_text("parent", where.parent).lower()
+        return where._replace(customer=customer, batch=batch, text=text, queue=queue, parent=parent)
+
+    def part_counts(self, document: Document) -> Counts:
+        """Count the parts of a document by state."""
+        return self.app_state.queue.counts(DocumentFilter(customer=document.customer, parent=document.id))
 
     def resolve_customer(self, customer: str | None) -> str:
         """Return the customer of a submission: that of the key, or the one that an operator names."""
@@ -120,9 +125,9 @@ class CallerScope:
         return why
 
     def batch(self, name: str) -> Counts:
-        """Count the caller's documents of a batch by state."""
+        """Count the caller's documents of a batch by state, without their parts."""
         try:
-            counts = self.counts(DocumentFilter(batch=name))
+            counts = self.counts(DocumentFilter(batch=name, parts=False))
         except InvalidInputError:
             raise NotFoundError(NO_BATCH) from None
         if not counts.states:
@@ -135,7 +140,7 @@ class CallerScope:
             for document in documents:
                 if document.delay or document.start_by is not None or document.cost != 1:
                     raise InvalidInputError("delay, start_by and cost are for operators; leave them out")
-            self._require_queues({document.queue for document in documents})
+            self._require_queues({queue for document in documents for queue in document.steps})
         return self.app_state.queue.submission(customer, documents, idempotency_key)
 
     def cancel(self, id_: str) -> Document:
@@ -143,9 +148,9 @@ class CallerScope:
         self.app_state.queue.cancel(self.document(id_).id, self.operator)
         return self.document(id_)
 
-    def retry(self, id_: str) -> Receipt:
+    def retry(self, id_: str, *, from_start: bool) -> Receipt:
         """Retry one document."""
-        return self.app_state.queue.retry(self.document(id_).id, self.operator)
+        return self.app_state.queue.retry(self.document(id_).id, self.operator, from_start=from_start)
 
     def expedite(self, id_: str, *, undo: bool) -> Document:
         """Move one document before all levels, or back to its place; operators only."""
@@ -177,6 +182,11 @@ class CallerScope:
 
 def require_done(document: Document) -> None:
     """Refuse a document that has no result."""
+    if document.state is DocumentState.SPLIT:
+        raise IllegalTransitionError(
+            "the document is split: it has no result until its parts have ended; see its parts, and the results of its"
+            " steps"
+        )
     if document.state is not DocumentState.DONE:
         raise IllegalTransitionError(f"the document is {document.state}: it has no result")
 

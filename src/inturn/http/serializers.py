@@ -3,14 +3,22 @@
 Customers get rounded positions, and neither workers nor operators.
 """
 
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inturn.forms import parse_form
 from inturn.http import schemas
 from inturn.http.auth import Caller
+from inturn.human_steps import person_worker
 from inturn.i18n import LANGUAGES, SOURCE, Texts
 from inturn.insights import CounterStatus, CustomerShare, Timeline, TimelineEntry, Why
 from inturn.insights.explain import explain, explain_to_customer, held_tenths
-from inturn.model import Document
-from inturn.store_types import Event, PolicyVersion
+from inturn.model import Document, QueueStatus, ResultFile
+from inturn.queue_reader import QueueReader
+from inturn.store_types import Event, Operator, PolicyVersion
 from inturn.values import SECOND
+from inturn.worker.step_results import own_files
 from inturn.worker_report import Progress
 
 
@@ -34,7 +42,7 @@ def serialize_document(document: Document, caller: Caller) -> schemas.Document:
         finished_at=document.finished_at,
         attempt=document.attempt,
         max_attempts=spec.max_attempts,
-        error=_visible_error(document.error, caller),
+        error=visible_error(document.error, caller),
         uri=spec.uri,
         has_content=spec.blob is not None,
         size=spec.size,
@@ -43,12 +51,31 @@ def serialize_document(document: Document, caller: Caller) -> schemas.Document:
         pages=spec.pages,
         batch=spec.batch,
         group=spec.group,
-        queue=spec.queue,
+        queue=document.queue,
+        step=document.step,
+        steps=list(spec.steps),
+        ahead=list(document.ahead),
+        parent=document.parent,
+        part=document.part,
         cost=spec.cost,
         start_by=spec.start_by,
         metadata=dict(spec.metadata),
         worker=document.worker if caller.sees_all else None,
     )
+
+
+def serialize_files(files: Sequence[ResultFile]) -> list[schemas.ResultFile]:
+    """Serialize the files that a processor returned."""
+    return [
+        schemas.ResultFile(name=file.name, size=file.size, sha256=file.sha256, media_type=file.media_type)
+        for file in own_files(files)
+    ]
+
+
+def object_with_result(envelope: Mapping[str, Any], result: str) -> str:
+    """Return a JSON object with a stored result as it is: unparsed, so that deep nesting does no harm."""
+    fields = {name: json.dumps(value) for name, value in envelope.items()} | {"result": result}
+    return "{" + ",".join(f'"{name}":{text}' for name, text in fields.items()) + "}"
 
 
 def serialize_why(why: Why, caller: Caller, texts: Texts, share: CustomerShare | None) -> schemas.Why:
@@ -63,7 +90,7 @@ def serialize_why(why: Why, caller: Caller, texts: Texts, share: CustomerShare |
     document = why.document
     return schemas.Why.model_construct(
         id=document.id,
-        queue=document.spec.queue,
+        queue=document.queue,
         at=why.at,
         state=str(document.state),
         level=document.level,
@@ -71,6 +98,7 @@ def serialize_why(why: Why, caller: Caller, texts: Texts, share: CustomerShare |
         bounds=None if why.bounds is None else schemas.Bounds(**why.bounds._asdict()),
         counter=serialize_counter(why.counter),
         closed_by=[str(closed_by) for closed_by in why.closed_by],
+        unended_parts=why.unended_parts,
         place=place,
         ahead=ahead,
         no_place=None if why.no_place is None else str(why.no_place),
@@ -99,14 +127,15 @@ def _serialize_timeline_entry(entry: TimelineEntry, caller: Caller) -> schemas.T
         at=entry.at,
         kind=str(entry.kind),
         attempt=entry.attempt,
-        error=_visible_error(entry.error, caller),
+        error=visible_error(entry.error, caller),
         worker=entry.worker if caller.sees_all else None,
         operator=None if operator is None else operator.name,
         why=None if operator is None else operator.why,
     )
 
 
-def _visible_error(error: str | None, caller: Caller) -> str | None:
+def visible_error(error: str | None, caller: Caller) -> str | None:
+    """Return an error as the caller may see it: its first line, for a customer."""
     return error if caller.sees_all or error is None else error.partition("\n")[0]
 
 
@@ -179,3 +208,41 @@ def negotiate_language(header: str | None) -> str:
         if base in LANGUAGES and weight > best_weight:
             best, best_weight = base, weight
     return best
+
+
+def serialize_operator(operator: Operator | None) -> schemas.Paused | None:
+    """Serialize the operator who paused something."""
+    return None if operator is None else schemas.Paused(operator=operator.name, why=operator.why)
+
+
+def serialize_queue(status: QueueStatus, queue: QueueReader) -> schemas.NamedQueue:
+    """Serialize a queue with its settings and its pause."""
+    settings = status.settings
+    return schemas.NamedQueue(
+        name=status.name,
+        description=settings.description,
+        weight=settings.weight,
+        cap=settings.cap,
+        rate=None if settings.rate is None else schemas.Rate(**settings.rate._asdict()),
+        manual=settings.manual,
+        form=serialize_form(settings.form),
+        paused=serialize_operator(queue.paused(status.name)) if status.paused else None,
+        waiting=status.waiting,
+        running=status.running,
+    )
+
+
+def serialize_form(text: str | None) -> list[schemas.FormField] | None:
+    """Serialize a queue's form."""
+    return None if text is None else [schemas.FormField(**field.to_dict()) for field in parse_form(text)]
+
+
+def serialize_taken(document: Document, caller: Caller) -> schemas.TakenDocument:
+    """Serialize a document that is taken; its fence is for the person who has it."""
+    is_own = document.worker == person_worker(caller.name)
+    return schemas.TakenDocument(
+        document=serialize_document(document, caller),
+        worker=document.worker or "",
+        lease_until=document.lease_until or 0,
+        fence=document.fence if is_own else None,
+    )

@@ -24,6 +24,7 @@ from inturn.insights.history import (
 from inturn.insights.lanes_ahead import open_lanes
 from inturn.insights.notices import Notice, NoticeKind, customer_notices, queue_notices
 from inturn.insights.overview import MAX_SHOWN_CUSTOMERS, live_overview
+from inturn.insights.queue_order import PlacedDocument, waiting_in_order
 from inturn.insights.reader import Insights, counter_status, stored_counter
 from inturn.insights.shares import SHARE_WINDOW, CustomerShare, ShareMeter, Shares
 from inturn.insights.timeline import Timeline, TimelineEntry, document_timeline
@@ -76,6 +77,7 @@ __all__ = [
     "Notice",
     "NoticeKind",
     "Overview",
+    "PlacedDocument",
     "ShareMeter",
     "Shares",
     "SlotUse",
@@ -99,4 +101,5 @@ __all__ = [
     "queue_notices",
     "read_history",
     "stored_counter",
+    "waiting_in_order",
 ]

@@ -35,6 +35,7 @@ STATE_TEXT_KEYS: Final = {
     DocumentState.WAITING: "state_waiting",
     DocumentState.RUNNING: "state_running",
     DocumentState.DELAYED: "state_delayed",
+    DocumentState.SPLIT: "state_split",
     DocumentState.DONE: "state_done",
     DocumentState.FAILED: "state_failed",
     DocumentState.CANCELLED: "state_cancelled",
@@ -47,6 +48,8 @@ CLOSED_BY_TEXT_KEYS: Final = {
     ClosedBy.CAP: "closed_by_cap",
     ClosedBy.RATE: "closed_by_rate",
     ClosedBy.SHARE: "closed_by_share_only",
+    ClosedBy.OWN_QUEUE_CAP: "closed_by_own_queue_cap",
+    ClosedBy.OWN_QUEUE_RATE: "closed_by_own_queue_rate",
 }
 
 
@@ -64,6 +67,8 @@ def explain(why: Why, texts: Texts, share: CustomerShare | None = None) -> Itera
         key = "counter_now" if why.counter.resets_after >= why.at else "counter_reset"
         moment = texts.time(why.counter.resets_after)
         yield texts.text("label_counter"), texts.text(key, count=why.counter.count, time=moment)
+    if why.unended_parts is not None:
+        yield texts.text("label_parts"), _parts(why.unended_parts, why, texts)
     if document.state is not DocumentState.WAITING:
         return
     yield texts.text("label_line"), _lane(why, texts)
@@ -129,7 +134,12 @@ def _lane(why: Why, texts: Texts) -> str:
 def _closed_by(closed_by: ClosedBy, why: Why, texts: Texts) -> str:
     if closed_by is ClosedBy.SHARE and why.slot_use is not None:
         return texts.text("closed_by_share", customer=why.document.customer, **why.slot_use._asdict())
-    return texts.text(CLOSED_BY_TEXT_KEYS[closed_by], queue=why.document.spec.queue)
+    return texts.text(CLOSED_BY_TEXT_KEYS[closed_by], queue=why.document.queue)
+
+
+def _parts(unended: int, why: Why, texts: Texts) -> str:
+    queue = why.document.queue
+    return texts.text("parts_left", n=unended, queue=queue) if unended else texts.text("parts_none_left", queue=queue)
 
 
 def _ahead(ahead: Ahead, texts: Texts) -> str:
@@ -154,7 +164,9 @@ def _start(why: Why, texts: Texts) -> str:
         if why.no_start is NoStart.NO_WORKER:
             return texts.text("start_no_worker")
         if why.no_start is NoStart.QUEUE_UNSERVED:
-            return texts.text("start_queue_unserved", queue=why.document.spec.queue)
+            return texts.text("start_queue_unserved", queue=why.document.queue)
+        if why.no_start is NoStart.BY_HAND:
+            return texts.text("start_by_hand", queue=why.document.queue)
         return texts.text("start_too_few", fewest=MIN_FINISHES, span=texts.duration(THROUGHPUT_WINDOW))
     shortest, longest = rounded_range(why.start.earliest - why.at, why.start.latest - why.at)
     start = texts.text("start_about", shortest=texts.duration(shortest), longest=texts.duration(longest))
@@ -181,6 +193,8 @@ def explain_to_customer(why: Why, texts: Texts, place: int | None) -> Iterator[s
     They contain neither other customers nor the number of slots.
     """
     yield f"{texts.text('label_level')}: {_level(why, texts)}"
+    if why.unended_parts is not None:
+        yield _parts(why.unended_parts, why, texts)
     if why.document.state is not DocumentState.WAITING:
         return
     if why.closed_by:

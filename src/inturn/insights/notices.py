@@ -64,9 +64,12 @@ def queue_notices(insights: Insights, overview: LiveOverview) -> tuple[Notice, .
     if live.paused is not None:
         paused_at = _time_of(queue.audit(limit=MAX_EVENTS_READ), EventKind.QUEUE_PAUSED, live.paused)
         notices.append(Notice(NoticeKind.QUEUE_PAUSED, live.paused, paused_at))
+    by_worker = [status for status in queues if not status.settings.manual]
     waiting = live.states.get(DocumentState.WAITING, 0)
+    if len(by_worker) < len(queues):
+        waiting = sum(status.waiting for status in by_worker)
     if waiting and live.paused is None:
-        waiting_by_queue = {status.name: status.waiting for status in queues if not status.paused}
+        waiting_by_queue = {status.name: status.waiting for status in by_worker if not status.paused}
         notices += _without_worker(insights, waiting, waiting_by_queue, live.at)
     notices += _failing(queue, live.at)
     notices += _paused_queues(queue, [status.name for status in queues if status.paused and status.waiting])
@@ -91,8 +94,10 @@ def customer_notices(insights: Insights, overview: LiveOverview, name: str) -> t
     waiting: Counter[str] = Counter()
     for lane in customer.lanes:
         waiting[lane.queue] += lane.waiting
-    paused = tuple(status.name for status in insights.queues(now) if status.paused and waiting.pop(status.name, 0))
-    notices = _without_worker(insights, customer.waiting, waiting, now)
+    queues, total = insights.queues(now), customer.waiting
+    paused = tuple(status.name for status in queues if status.paused and waiting.pop(status.name, 0))
+    total -= sum(waiting.pop(status.name, 0) for status in queues if status.settings.manual)
+    notices = _without_worker(insights, total, waiting, now) if total else []
     return (*notices, Notice(NoticeKind.QUEUES_PAUSED, names=paused)) if paused else tuple(notices)
 
 

@@ -20,6 +20,7 @@ from inturn.insights.flow import (
 )
 from inturn.insights.forecast import arrival_rates, expected_start, expected_wait
 from inturn.insights.lanes_ahead import count_ahead, forecast_target, lane_index
+from inturn.insights.queue_rate import rate_opens_at
 from inturn.insights.shares import SHARE_WINDOW, ShareMeter, Shares
 from inturn.insights.snapshots import SNAPSHOT_MAX_AGE, Snapshots
 from inturn.insights.views import (
@@ -37,7 +38,7 @@ from inturn.insights.views import (
     Span,
     Why,
 )
-from inturn.model import Customer, Document, DocumentState, QueueStatus
+from inturn.model import ENDED, Customer, Document, DocumentState, QueueStatus
 from inturn.policy import PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
 from inturn.policy.forecasts import DAY, HOUR, Forecast, ForecastLog
@@ -46,7 +47,7 @@ from inturn.policy.priority import Counter
 from inturn.policy.slot_share import MIN_SHARED_SLOTS, SlotShares
 from inturn.queue_reader import QueueReader
 from inturn.store_answers import LaneSnapshot, SchedulerSnapshot
-from inturn.store_types import CustomerFilter, DocumentFilter, PolicyVersion, live_slots
+from inturn.store_types import CustomerFilter, DocumentFilter, PolicyVersion, is_person, live_slots
 from inturn.values import SECOND
 from inturn.worker_report import Worker
 
@@ -80,7 +81,8 @@ class Insights:
         document = self._queue.document(id)
         customer = self._queue.customer(document.customer)
         slot_use = self._slot_use(document, now) if customer.at_slot_limit else None
-        closed_by = self._closed_by(document, customer, slot_use)
+        status = self._queue.queue_status(document.queue)
+        closed_by = self._closed_by(document, customer, slot_use) + self._closed_by_queue(document, status, now)
         ahead, no_place = self._ahead(document, closed_by, now)
         forecast, start, no_start = self._start(document, ahead, no_place, now)
         return Why(
@@ -98,6 +100,7 @@ class Insights:
             slot_use=slot_use
             if ClosedBy.SHARE in closed_by and slot_use and slot_use.slots >= MIN_SHARED_SLOTS
             else None,
+            unended_parts=self._unended_parts(document),
         )
 
     def overview(self, now: int | None = None) -> Overview:
@@ -197,10 +200,10 @@ class Insights:
         return cached
 
     def batch(self, name: str) -> BatchStatus:
-        """Return the progress of a batch; NotFoundError if it has no document."""
+        """Return the progress of a batch, without parts of its documents; NotFoundError if it has no document."""
         customers: dict[str, CountOf[DocumentState]] = {}
         submitted, ended = [], []
-        for document in self._documents(DocumentFilter(batch=name)):
+        for document in self._documents(DocumentFilter(batch=name, parts=False)):
             customers.setdefault(document.customer, CountOf())[document.state] += 1
             submitted.append(document.submitted_at)
             if document.finished_at is not None:
@@ -297,7 +300,7 @@ class Insights:
         """
         if document.state is not DocumentState.WAITING:
             return ()
-        settings, queue = customer.settings, document.spec.queue
+        settings, queue = customer.settings, document.queue
         is_open = any(
             lane.is_open for lane in customer.lanes if (lane.queue, lane.level) == (queue, document.lane_level)
         )
@@ -316,9 +319,27 @@ class Insights:
             reasons.append(ClosedBy.RATE)
         return tuple(reasons)
 
+    def _closed_by_queue(self, document: Document, status: QueueStatus, now: int) -> tuple[ClosedBy, ...]:
+        """Return which limit of its queue holds a waiting document."""
+        settings = status.settings
+        if document.state is not DocumentState.WAITING:
+            return ()
+        if settings.cap is not None and status.running >= settings.cap:
+            return (ClosedBy.OWN_QUEUE_CAP,)
+        if settings.rate is not None and rate_opens_at(self._queue, status.name, settings.rate, now) > now:
+            return (ClosedBy.OWN_QUEUE_RATE,)
+        return ()
+
+    def _unended_parts(self, document: Document) -> int | None:
+        """Count the parts of a split document that have not ended."""
+        if document.state is not DocumentState.SPLIT:
+            return None
+        unended = DocumentFilter(frozenset(DocumentState) - ENDED, parent=document.id)
+        return sum(self._queue.counts(unended).states.values())
+
     def _slot_use(self, document: Document, now: int) -> SlotUse:
         """Return how much of its queue's live slots the customer of a document uses."""
-        queue = document.spec.queue
+        queue = document.queue
         workers = [worker for worker in self._queue.workers() if queue in worker.report.queues]
         where = DocumentFilter(frozenset({DocumentState.RUNNING}), document.customer, queue=queue)
         running = sum(self._queue.counts(where).states.values())
@@ -338,7 +359,7 @@ class Insights:
             return None, NoPlace.CLOSED
         ahead = self._queue.ahead_in_lane(document.id)
         for fresh in (False, True):
-            snapshot = self._snapshots.of(document.spec.queue, now, fresh=fresh)
+            snapshot = self._snapshots.of(document.queue, now, fresh=fresh)
             index = lane_index(document, snapshot)
             if index is not None and snapshot.lanes[index].waiting > ahead:
                 return count_ahead(snapshot, index, ahead, document.seq), None
@@ -350,8 +371,10 @@ class Insights:
         if ahead is None:
             unknown = {NoPlace.CLOSED: NoStart.CLOSED}
             return None, None, unknown.get(no_place or NoPlace.MOVED, NoStart.NOT_WAITING)
-        queue = document.spec.queue
+        queue = document.queue
         if not self.has_worker(now, queue):
+            if self._queue.queue_status(queue).settings.manual:
+                return None, None, NoStart.BY_HAND
             return None, None, NoStart.QUEUE_UNSERVED if self.has_worker(now) else NoStart.NO_WORKER
         flow = self._flow.recent(queue, now)
         speed = flow.starts.speed(now) or self._flow.finish_speed(queue, now)
@@ -378,7 +401,7 @@ class Insights:
     def has_worker(self, now: int, queue: str | None = None) -> bool:
         """Return whether a live worker takes documents, of this queue if one is named.
 
-        A program without reports (a custom loop) counts while it holds a claim.
+        A program without reports (a custom loop) counts while it holds a claim, a person does not.
         """
         workers = self._queue.workers()
         serving = [worker for worker in workers if queue is None or queue in worker.report.queues]
@@ -396,7 +419,10 @@ class Insights:
         names = {worker.report.name for worker in workers}
         where = DocumentFilter(frozenset({DocumentState.RUNNING}), queue=queue)
         running = self._queue.documents(where, limit=SMALL_PAGE_SIZE).items
-        return any(document.worker not in names and (document.lease_until or 0) > now for document in running)
+        return any(
+            document.worker not in names and not is_person(document.worker) and (document.lease_until or 0) > now
+            for document in running
+        )
 
 
 def _takes_documents(worker: Worker, now: int) -> bool:

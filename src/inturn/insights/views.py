@@ -25,6 +25,10 @@ class ClosedBy(StrEnum):
     RATE = "rate"
     SHARE = "share"
     """The customer holds its share of the slots while other customers come (`inturn.policy.slot_share`)."""
+    OWN_QUEUE_CAP = "own_queue_cap"
+    """As many documents of the document's queue run as may run at once."""
+    OWN_QUEUE_RATE = "own_queue_rate"
+    """As many documents of the document's queue were started lately as its rate limit allows."""
 
 
 class NoPlace(StrEnum):
@@ -33,6 +37,7 @@ class NoPlace(StrEnum):
     CLOSED = "closed"
     DELAYED = "delayed"
     RUNNING = "running"
+    SPLIT = "split"
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -48,6 +53,8 @@ class NoStart(StrEnum):
     NO_WORKER = "no_worker"
     QUEUE_UNSERVED = "queue_unserved"
     """Workers are there, but none of them takes documents of its queue."""
+    BY_HAND = "by_hand"
+    """People serve its queue."""
     TOO_FEW_FINISHES = "too_few_finishes"
 
 
@@ -100,6 +107,8 @@ class Why:
     """How many of the starts of the last day were within their span; None without `start`."""
     slot_use: SlotUse | None = None
     """Set while the share closes the lane, if workers are alive."""
+    unended_parts: int | None = None
+    """How many of its parts have not ended; None unless it is split."""
 
     @property
     def place(self) -> int | None:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
-from inturn.http.routes.documents import PageLimit, Since, Until
+from inturn.http.routes.filters import PageLimit, Since, Until
 from inturn.http.scope import ReadScope
 from inturn.http.serializers import serialize_audit_event
 from inturn.queue_reader import QueueReader

@@ -1,6 +1,7 @@
 """Serve the bulk actions `/v1/documents/cancel`, `/retry` and `/expedite`."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from fastapi import APIRouter
@@ -37,11 +38,13 @@ def cancel_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.Bul
 
 
 @router.post("/documents/retry", operation_id="retryDocuments", responses=ErrorResponses.of(413, 422))
-def retry_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.BulkResult:
+def retry_documents(body: schemas.BulkRetry, scope: WriteScope) -> schemas.BulkResult:
     """Retry all matching documents that ended without a result; cancelled ones only by `state` or `ids`."""
     queue = scope.app_state.queue
     states = RETRYABLE, RETRYABLE - {DocumentState.CANCELLED}
-    return _apply(body, scope, BulkAction(queue.retry_all, queue.retry_many, *states, DocumentTime.ENDED))
+    retry_all = partial(queue.retry_all, from_start=body.from_start)
+    retry_many = partial(queue.retry_many, from_start=body.from_start)
+    return _apply(body, scope, BulkAction(retry_all, retry_many, *states, DocumentTime.ENDED))
 
 
 @router.post("/documents/expedite", operation_id="expediteDocuments", responses=ErrorResponses.of(413, 422))
@@ -58,22 +61,22 @@ def expedite_documents(body: schemas.BulkExpedite, scope: WriteScope, _: Operato
 
 
 def _apply(body: schemas.BulkFilter, scope: CallerScope, action: BulkAction) -> schemas.BulkResult:
-    conditions = body.model_dump(exclude={"dry_run", "ids", "time"}, exclude_none=True)
+    conditions = body.model_dump(exclude={"dry_run", "ids", "time", "from_start"}, exclude_none=True)
     if body.ids is not None:
         if conditions:
             raise InvalidInputError("give ids alone, or conditions without ids")
         return _apply_by_ids(body.ids, scope, action, dry_run=body.dry_run)
     if not conditions:
         raise InvalidInputError(
-            "no documents are named: give ids, or at least one of state, customer, level, batch, group, queue, text,"
-            " since, until"
+            "no documents are named: give ids, or at least one of state, customer, level, batch, group, queue, parent,"
+            " parts, text, since, until"
         )
     states = action.default_states if body.state is None else frozenset(DocumentState(state) for state in body.state)
     if not states <= action.allowed_states:
         raise InvalidInputError(f"the state must be one of {', '.join(sorted(action.allowed_states))}")
-    where = scope.restrict_filter(
-        DocumentFilter(states, body.customer, body.level, body.batch, body.text, body.group, queue=body.queue)
-    )
+    chosen = DocumentFilter(states, body.customer, body.level, body.batch, body.text, body.group)
+    chosen = chosen._replace(queue=body.queue, parent=body.parent).with_parts(body.parts)
+    where = scope.restrict_filter(chosen)
     where = where.within(DocumentTime(body.time) if body.time else action.default_time, body.since, body.until)
     if body.dry_run:
         return schemas.BulkResult(documents=sum(scope.counts(where).states.values()), done=False)

@@ -11,7 +11,7 @@ from inturn.errors import InvalidInputError, NotFoundError
 from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
-from inturn.http.routes.documents import PageLimit
+from inturn.http.routes.filters import PageLimit
 from inturn.http.scope import CallerScope, ReadScope, WriteScope
 from inturn.http.serializers import serialize_counter, serialize_share
 from inturn.http.state import AppState

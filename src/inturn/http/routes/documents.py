@@ -1,11 +1,9 @@
 """Serve `/v1/documents`, `/v1/batches` and `/v1/limits`."""
 
 import asyncio
-import json
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Annotated, Any, BinaryIO, Final
-from urllib.parse import quote
+from typing import Annotated, Any, Final
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -13,19 +11,27 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.routing import APIRoute
 
 from inturn import insights
-from inturn.errors import BlobNotFoundError, NotFoundError
+from inturn.errors import NotFoundError
 from inturn.http import schemas
 from inturn.http.auth import BEARER_SCHEME, get_caller
 from inturn.http.errors import ErrorResponses
+from inturn.http.routes.attachments import BYTES_RESPONSE, attachment_response
+from inturn.http.routes.filters import PageLimit, Where, with_states
 from inturn.http.scope import CallerScope, ReadScope, WriteScope, require_done
-from inturn.http.serializers import negotiate_language, serialize_document, serialize_timeline, serialize_why
+from inturn.http.serializers import (
+    negotiate_language,
+    object_with_result,
+    serialize_document,
+    serialize_files,
+    serialize_timeline,
+    serialize_why,
+)
 from inturn.http.state import get_app_state
-from inturn.http.uploads.multipart import CHUNK_BYTES
 from inturn.http.uploads.reader import SubmissionReader
 from inturn.i18n import Texts
 from inturn.model import ENDED, Document, DocumentState
-from inturn.store_types import DocumentFilter, DocumentSort, DocumentTime
-from inturn.values import MAX_NAME_LENGTH, MAX_TIME, clean_text
+from inturn.store_types import DocumentSort
+from inturn.values import MAX_NAME_LENGTH, clean_text
 from inturn.worker.content import RESULT_FILE, read_result_text
 
 MAX_WAIT_SECONDS: Final = 60
@@ -36,11 +42,6 @@ DocumentId = Annotated[str, Path(description="The document's id.")]
 WaitSeconds = Annotated[
     float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for its end before the response.")
 ]
-PageLimit = Annotated[int, Query(ge=1, le=1_000)]
-QueueFilter = Annotated[str | None, Query(description="The queue.", examples=["ocr"])]
-Since = Annotated[int | None, Query(ge=0, le=MAX_TIME, description="Only from this time on.")]
-Until = Annotated[int | None, Query(ge=0, le=MAX_TIME, description="Only before this time.")]
-TimeOf = Annotated[DocumentTime, Query(description="The time that `since` and `until` are about.")]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -55,6 +56,11 @@ FORM_SCHEMA: Final = {
         "batch": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH},
         "group": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH},
         "queue": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", "example": "ocr"},
+        "steps": {
+            "type": "string",
+            "description": "The queues that it passes through, with commas between them. The first is its `queue`.",
+            "example": "ocr,classify",
+        },
         "metadata": {"type": "string", "description": "A JSON object."},
         "delay": {"type": "integer", "minimum": 0, "description": "Operators only."},
         "start_by": {"type": "integer", "minimum": 0, "description": "Operators only."},
@@ -84,12 +90,6 @@ SUBMIT_OPENAPI: Final[dict[str, Any]] = {
             "multipart/form-data": {"schema": FORM_SCHEMA},
         },
     },
-}
-BYTES_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": "The bytes, as an attachment.",
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
 }
 
 
@@ -127,17 +127,9 @@ router.add_api_route(
 @router.get("/documents", operation_id="listDocuments", responses=ErrorResponses.of(422))
 def documents(  # noqa: PLR0913 - one parameter for each filter
     scope: ReadScope,
+    where: Where,
     *,
     state: Annotated[list[DocumentState] | None, Query()] = None,
-    customer: str | None = None,
-    level: Annotated[int | None, Query(ge=1, le=9)] = None,
-    batch: str | None = None,
-    group: str | None = None,
-    queue: QueueFilter = None,
-    text: Annotated[str | None, Query(description="Part of the name.")] = None,
-    since: Since = None,
-    until: Until = None,
-    time: TimeOf = DocumentTime.SUBMITTED,
     sort: Annotated[DocumentSort, Query(description="The order of the list.")] = DocumentSort.NEWEST,
     limit: PageLimit = 100,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
@@ -149,31 +141,15 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
     if id:
         by_id = [serialize_document(document, scope.caller) for document in scope.documents_by_id(id)]
         return schemas.DocumentPage(documents=by_id, next=None)
-    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text, group, queue=queue)
-    where = where.within(time, since, until)
-    page = scope.documents(where, limit, after, sort)
+    page = scope.documents(with_states(where, state), limit, after, sort)
     return schemas.DocumentPage(
         documents=[serialize_document(document, scope.caller) for document in page.items], next=page.next
     )
 
 
 @router.get("/documents/counts", operation_id="countDocuments", responses=ErrorResponses.of(422))
-def counts(  # noqa: PLR0913 - one parameter for each filter
-    scope: ReadScope,
-    *,
-    customer: str | None = None,
-    level: Annotated[int | None, Query(ge=1, le=9)] = None,
-    batch: str | None = None,
-    group: str | None = None,
-    queue: QueueFilter = None,
-    text: Annotated[str | None, Query(description="Part of the name.")] = None,
-    since: Since = None,
-    until: Until = None,
-    time: TimeOf = DocumentTime.SUBMITTED,
-) -> schemas.Counts:
-    """Count the matching documents by state."""
-    where = DocumentFilter(None, customer, level, batch, text, group, queue=queue)
-    where = where.within(time, since, until)
+def counts(scope: ReadScope, where: Where) -> schemas.Counts:
+    """Count by state the documents that a list with the same filters has, parts like it."""
     states = scope.counts(where).states
     counts_by_state = {str(state): states.get(state, 0) for state in DocumentState}
     return schemas.Counts(documents=sum(counts_by_state.values()), states=counts_by_state)
@@ -194,9 +170,16 @@ def cancel(id: DocumentId, scope: WriteScope) -> schemas.Document:
 @router.post(
     "/documents/{id}/retry", operation_id="retryDocument", status_code=202, responses=ErrorResponses.of(409, 422)
 )
-def retry(id: DocumentId, scope: WriteScope) -> schemas.Receipt:
-    """Retry a document that ended without a result; it gets a new check."""
-    return schemas.Receipt(**scope.retry(id)._asdict())
+def retry(
+    id: DocumentId,
+    scope: WriteScope,
+    *,
+    from_start: Annotated[
+        bool, Query(description="Begin with the first step, without the results and parts of earlier ones.")
+    ] = False,
+) -> schemas.Receipt:
+    """Retry a document that ended without a result, from the step that it stopped at; it gets a new check."""
+    return schemas.Receipt(**scope.retry(id, from_start=from_start)._asdict())
 
 
 @router.post("/documents/{id}/expedite", operation_id="expediteDocument", responses=ErrorResponses.of(409, 422))
@@ -237,7 +220,7 @@ def timeline(id: DocumentId, scope: ReadScope) -> schemas.Timeline:
     responses=ErrorResponses.of(409, 422),
 )
 async def result(id: DocumentId, scope: ReadScope, wait: WaitSeconds = 0) -> Response:
-    """Return the result of a document that is done; with `wait`, after it has ended."""
+    """Return the result of a document that is done, that of its last step; with `wait`, after it has ended."""
     document = await _wait_for_end(scope, id, wait)
     return await to_thread.run_sync(_result_response, scope, document)
 
@@ -254,7 +237,7 @@ def result_file(id: DocumentId, name: str, scope: ReadScope) -> StreamingRespons
     require_done(document)
     for file in scope.app_state.queue.files(document.id):
         if file.name == name and name != RESULT_FILE:
-            return _attachment_response(scope, file.blob, file.name, file.size)
+            return attachment_response(scope, file.blob, file.name, file.size)
     raise NotFoundError("the result has no such file")
 
 
@@ -269,12 +252,12 @@ def content(id: DocumentId, scope: ReadScope) -> StreamingResponse:
     spec = scope.document(id).spec
     if spec.blob is None:
         raise NotFoundError("this document has no stored bytes")
-    return _attachment_response(scope, spec.blob, spec.name, spec.size)
+    return attachment_response(scope, spec.blob, spec.name, spec.size)
 
 
 @router.get("/batches/{name:path}", operation_id="getBatch", tags=["batches"], responses=ErrorResponses.of(422))
 def batch(name: str, scope: ReadScope) -> schemas.Batch:
-    """Return the progress of a batch."""
+    """Return the progress of a batch. It counts its documents, not the parts that some of them are split into."""
     states = scope.batch(name).states
     ended = sum(n for state, n in states.items() if state in ENDED)
     counts_by_state = {str(state): n for state, n in sorted(states.items())}
@@ -305,33 +288,9 @@ async def _wait_for_end(scope: CallerScope, id_: str, wait: float) -> Document:
 
 
 def _result_response(scope: CallerScope, document: Document) -> Response:
-    """Insert the stored JSON text unparsed, so that deep nesting does no harm."""
     require_done(document)
     queue, blobs = scope.app_state.queue, scope.app_state.blobs
-    files = [
-        schemas.ResultFile(name=file.name, size=file.size, sha256=file.sha256, media_type=file.media_type)
-        for file in queue.files(document.id)
-        if file.name != RESULT_FILE
-    ]
+    files = serialize_files(queue.files(document.id))
     envelope = schemas.Result(id=document.id, result=None, files=files).model_dump(mode="json")
-    parts = {name: json.dumps(value) for name, value in envelope.items()}
-    parts["result"] = read_result_text(queue, blobs, document.id)
-    body = ",".join(f'"{name}":{text}' for name, text in parts.items())
-    return Response(f"{{{body}}}", media_type="application/json")
-
-
-def _attachment_response(scope: CallerScope, blob: str, name: str, size: int | None) -> StreamingResponse:
-    """Serve bytes as an attachment of no specific type, so that no browser runs them as a page of this server."""
-    if scope.app_state.blobs is None:
-        raise BlobNotFoundError("this server has no files: it was started without --blobs")
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
-    if size is not None:
-        headers["Content-Length"] = str(size)
-    opened = scope.app_state.blobs.open(blob)
-    return StreamingResponse(_read_chunks(opened), headers=headers, media_type="application/octet-stream")
-
-
-def _read_chunks(source: BinaryIO) -> Iterator[bytes]:
-    with source:
-        while chunk := source.read(CHUNK_BYTES):
-            yield chunk
+    text = object_with_result(envelope, read_result_text(queue, blobs, document.id))
+    return Response(text, media_type="application/json")

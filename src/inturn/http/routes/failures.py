@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
-from inturn.http.routes.documents import Since, Until
+from inturn.http.routes.filters import Since, Until
 from inturn.http.scope import ReadScope, WriteScope
 from inturn.insights import FailureGroup, failure_groups, failures_of_group_id
 from inturn.store_types import TimeRange
@@ -22,7 +22,8 @@ MAX_CUSTOMERS: Final = 5
 def list_failures(scope: ReadScope, _: OperatorAccess, since: Since = None, until: Until = None) -> schemas.Failures:
     """Operators: group documents that failed by the first line of their error, the largest group first.
 
-    Without `since`, those of the last 24 hours. At most the newest 10,000 are read; `oldest_at` says so.
+    Parts of split documents are among them: each failed by itself. Without `since`, those of the last 24 hours. At most
+    the newest 10,000 are read; `oldest_at` says so.
     """
     now = scope.app_state.queue.now()
     within = TimeRange(max(0, now - DEFAULT_RANGE) if since is None else since, now + 1 if until is None else until)
@@ -45,7 +46,10 @@ def retry_failures(group: str, body: schemas.FailureRange, scope: WriteScope, _:
     if body.dry_run:
         return schemas.BulkResult(documents=len(members), done=False)
     return schemas.BulkResult(
-        documents=queue.retry_in_chunks([failure.id for failure in members], scope.operator), done=True
+        documents=queue.retry_in_chunks(
+            [failure.id for failure in members], scope.operator, from_start=body.from_start
+        ),
+        done=True,
     )
 
 

@@ -40,7 +40,7 @@ def versions(scope: ReadScope, _: OperatorAccess) -> schemas.PolicyVersions:
 def set_policy(body: schemas.PolicyChange, scope: WriteScope, _: OperatorAccess) -> schemas.PolicyVersion:
     """Operators: put a policy in force. Levels hold for new checks, the order for what already waits.
 
-    `charge`, `max_share` and `share_idle_after` keep the value in force if they are left out.
+    `charge`, `max_share`, `share_idle_after` and `check_each_step` keep the value in force if they are left out.
     """
     queue = scope.app_state.queue
     current = queue.policy()

@@ -9,8 +9,7 @@ from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import CallerScope, ReadScope, WriteScope
-from inturn.model import QueueStatus
-from inturn.store_types import Operator
+from inturn.http.serializers import serialize_operator, serialize_queue
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 NamedQueue = Annotated[str, Path(description="The queue's name.", examples=["ocr"])]
@@ -39,7 +38,8 @@ def resume(scope: WriteScope, _: OperatorAccess) -> schemas.Queue:
 @router.get("/queues", operation_id="listQueues", responses=ErrorResponses.of())
 def list_queues(scope: ReadScope, _: OperatorAccess) -> schemas.Queues:
     """Operators: list the queues with their settings, pauses, and waiting and running documents."""
-    return schemas.Queues(queues=[_serialize_queue(scope, status) for status in scope.app_state.queue.queues()])
+    queue = scope.app_state.queue
+    return schemas.Queues(queues=[serialize_queue(status, queue) for status in queue.queues()])
 
 
 @router.patch("/queues/{name}", operation_id="updateQueue", responses=ErrorResponses.of(413, 422))
@@ -47,7 +47,10 @@ def update_queue(
     name: NamedQueue, body: schemas.QueueChange, scope: WriteScope, _: OperatorAccess
 ) -> schemas.NamedQueue:
     """Operators: change the settings given of a queue. One that does not exist is made."""
-    changes = {field: getattr(body, field) for field in body.model_fields_set}
+    values = body.model_dump()
+    changes = {field: values[field] for field in body.model_fields_set}
+    if body.rate is not None:
+        changes["rate"] = (body.rate.documents, body.rate.per)
     scope.app_state.queue.change_queue(name, scope.operator, **changes)
     return _read_queue(scope, name)
 
@@ -74,24 +77,8 @@ def server(scope: ReadScope) -> schemas.Server:
 
 
 def _read_queue(scope: CallerScope, name: str) -> schemas.NamedQueue:
-    status = next(status for status in scope.app_state.queue.queues() if status.name == name)
-    return _serialize_queue(scope, status)
-
-
-def _serialize_queue(scope: CallerScope, status: QueueStatus) -> schemas.NamedQueue:
-    return schemas.NamedQueue(
-        name=status.name,
-        description=status.settings.description,
-        weight=status.settings.weight,
-        paused=_serialize_operator(scope.app_state.queue.paused(status.name)) if status.paused else None,
-        waiting=status.waiting,
-        running=status.running,
-    )
+    return serialize_queue(scope.app_state.queue.queue_status(name), scope.app_state.queue)
 
 
 def _serialize_pause(scope: CallerScope) -> schemas.Queue:
-    return schemas.Queue(paused=_serialize_operator(scope.app_state.queue.paused()))
-
-
-def _serialize_operator(operator: Operator | None) -> schemas.Paused | None:
-    return None if operator is None else schemas.Paused(operator=operator.name, why=operator.why)
+    return schemas.Queue(paused=serialize_operator(scope.app_state.queue.paused()))

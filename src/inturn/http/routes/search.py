@@ -9,6 +9,7 @@ from inturn.http.errors import ErrorResponses
 from inturn.http.scope import ReadScope
 from inturn.http.serializers import serialize_document
 from inturn.queue_reader import MAX_SEARCH_LENGTH
+from inturn.store_types import PartsChoice
 
 MAX_MATCHES: Final = 100
 router: Final = APIRouter(prefix="/v1", tags=["documents"])
@@ -27,9 +28,16 @@ def search(
         ),
     ] = "",
     limit: Annotated[int, Query(ge=1, le=MAX_MATCHES, description="Matches of each kind.")] = 10,
+    parts: Annotated[
+        PartsChoice,
+        Query(
+            description="Whether parts of split documents are among the documents. With `exclude` one is found by its"
+            " id alone."
+        ),
+    ] = PartsChoice.EXCLUDE,
 ) -> schemas.SearchResult:
     """Search documents, batches, customers and errors. Without a text nothing matches."""
-    result = scope.search(q, limit)
+    result = scope.search(q, limit, parts)
     return schemas.SearchResult.model_construct(
         documents=[serialize_document(document, scope.caller) for document in result.documents],
         batches=list(result.batches),

@@ -11,7 +11,7 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 QueueName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", examples=["ocr"])]
 Time = Annotated[int, Field(examples=[1_700_000_000_000_000])]
 InputTime = Annotated[int, Field(ge=0, le=MAX_TIME, strict=True)]
-State = Literal["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"]
+State = Literal["waiting", "running", "delayed", "split", "done", "failed", "cancelled", "expired"]
 
 
 class StrictModel(BaseModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from inturn.http.schemas.common import Counter, Id, InputTime, Name, QueueName, Share, Span, State, StrictModel, Time
-from inturn.model import DEFAULT_QUEUE
+from inturn.model import DEFAULT_QUEUE, MAX_STEPS
 from inturn.values import MAX_METADATA_LENGTH
 
 
@@ -22,6 +22,11 @@ class DocumentSpec(StrictModel):
     queue: QueueName = Field(
         DEFAULT_QUEUE,
         description="The queue that it waits in. Left out: `default`. An operator's document makes a new one.",
+    )
+    steps: Annotated[list[QueueName], Field(max_length=MAX_STEPS)] = Field(
+        default_factory=list,
+        description="The queues that it passes through, in order. The first is its `queue`, which may be left out.",
+        examples=[["ocr", "classify"]],
     )
     metadata: dict[str, Any] = Field(
         default_factory=dict, description=f"At most {MAX_METADATA_LENGTH} characters as JSON."
@@ -81,7 +86,12 @@ class Document(BaseModel):
     pages: int | None
     batch: str | None
     group: str | None
-    queue: str
+    queue: str = Field(description="Where it waits or runs, or ended; while it is split, where it goes afterwards.")
+    step: int = Field(description="How many steps it has behind it.")
+    steps: list[str] = Field(description="The queues that it was to pass through when it was submitted.")
+    ahead: list[str] = Field(description="The queues that are planned after this one.")
+    parent: str | None = Field(description="The document that it is a part of.")
+    part: int | None = Field(description="Its number among the parts, from 1.")
     cost: float
     start_by: Time | None
     metadata: dict[str, Any]
@@ -110,6 +120,44 @@ class Result(BaseModel):
     id: Id
     result: Any
     files: list[ResultFile]
+
+
+class StepResult(BaseModel):
+    """The result of one step, with files at `/v1/documents/{id}/results/{step}/files/{name}`."""
+
+    step: int = Field(description="Its number, from 0.")
+    queue: str
+    result: Any
+    files: list[ResultFile]
+
+
+class StepResults(BaseModel):
+    """The results of all steps that are done. The last is the document's own once that is done."""
+
+    id: Id
+    results: list[StepResult]
+
+
+class PartResult(BaseModel):
+    """A part of a document, and what became of it. It is a document too, with its files at its own address."""
+
+    id: Id
+    part: int = Field(description="Its number, from 1.")
+    name: str
+    state: State
+    result: Any
+    error: str | None = Field(description="For a customer's key, its first line.")
+    files: list[ResultFile]
+
+
+class Parts(BaseModel):
+    """One page of the parts of a document; give `next` as `after` for the following one."""
+
+    id: Id
+    documents: int = Field(description="All parts of its last split.")
+    states: dict[str, int] = Field(description="All parts by state.")
+    parts: list[PartResult]
+    next: int | None
 
 
 class Ahead(BaseModel):
@@ -145,10 +193,23 @@ class Why(BaseModel):
     count: int
     bounds: Bounds | None = Field(description="Null when no policy gives this level for this count.")
     counter: Counter | None
-    closed_by: list[Literal["queue_paused", "own_queue_paused", "customer_paused", "cap", "rate", "share"]] = Field(
+    closed_by: list[
+        Literal[
+            "queue_paused",
+            "own_queue_paused",
+            "customer_paused",
+            "cap",
+            "rate",
+            "share",
+            "own_queue_cap",
+            "own_queue_rate",
+        ]
+    ] = Field(
         description="What closes its lane; `queue_paused`: all queues are paused, `own_queue_paused`: its queue is;"
+        " `cap`, `rate`: a limit of its customer; `own_queue_cap`, `own_queue_rate`: a limit of its queue;"
         " `share`: its customer holds its share of the slots while others come."
     )
+    unended_parts: int | None = Field(description="While it is split: how many of its parts have not ended.")
     place: int | None = Field(description="Documents that would start before it; for a customer's key, rounded up.")
     ahead: Ahead | None
     no_place: str | None
@@ -157,7 +218,8 @@ class Why(BaseModel):
         description="Of ten starts of the last day, how many were within their span; null if too few are known."
     )
     no_start: str | None = Field(
-        description="closed, not_waiting, no_worker, queue_unserved (no worker serves its queue) or too_few_finishes."
+        description="closed, not_waiting, no_worker, queue_unserved (no worker serves its queue), by_hand (people do)"
+        " or too_few_finishes."
     )
     slot_use: SlotUse | None = Field(description="For operators, while the lane is closed by `share`; otherwise null.")
     share: Share | None = Field(description="Its customer's share of worker seconds, for operators; otherwise null.")
@@ -185,47 +247,10 @@ class Timeline(BaseModel):
     done: float | None = Field(description="Progress from 0 to 1, if its processor reports it.")
 
 
-Ids = Annotated[list[Id], Field(min_length=1, max_length=1_000)]
-
-
-class BulkExpedite(StrictModel):
-    """The documents to move to the front, or back to their places with `undo`."""
-
-    ids: Ids
-    undo: bool = False
-
-
-class BulkFilter(StrictModel):
-    """The documents to act on: either `ids`, or at least one condition. All conditions given must hold."""
-
-    ids: Ids | None = None
-    state: Annotated[list[State], Field(min_length=1)] | None = None
-    customer: Name | None = None
-    level: Annotated[int, Field(ge=1, le=9)] | None = None
-    batch: Name | None = None
-    group: Name | None = None
-    queue: QueueName | None = None
-    text: Name | None = None
-    since: InputTime | None = Field(None, description="Only from this time on.")
-    until: InputTime | None = Field(None, description="Only before this time.")
-    time: Literal["submitted", "ended"] | None = Field(
-        None,
-        description="The time that `since` and `until` are about. Left out: `submitted` to cancel, `ended` to retry.",
-    )
-    dry_run: bool = Field(default=False, description="Only count. Left out: false.")
-
-
-class BulkResult(BaseModel):
-    """The number of documents changed, or with `dry_run` the number that would be."""
-
-    documents: int
-    done: bool
-
-
 class Counts(BaseModel):
     """The number of matching documents, by state."""
 
-    documents: int
+    documents: int = Field(description="Parts of split documents count only where the filter has them.")
     states: dict[str, int]
 
 
@@ -233,7 +258,7 @@ class Batch(BaseModel):
     """The progress of a batch."""
 
     batch: str
-    documents: int
+    documents: int = Field(description="Without the parts that documents are split into.")
     ended: int
     states: dict[str, int]
 

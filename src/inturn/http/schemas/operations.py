@@ -1,10 +1,10 @@
 """Define the models of workers, the audit log, estimates and the server itself."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from inturn.http.schemas.common import Id, InputTime, Name, Paused, StrictModel, Time
+from inturn.http.schemas.common import Id, InputTime, StrictModel, Time
 from inturn.http.schemas.overview import RunningDocument
 
 
@@ -96,6 +96,7 @@ class FailureRange(StrictModel):
 
     since: InputTime | None = Field(None, description="Only from this time on. Left out: the last 24 hours.")
     until: InputTime | None = Field(None, description="Only before this time.")
+    from_start: bool = Field(default=False, description="Begin with the first step. Left out: false.")
     dry_run: bool = Field(default=False, description="Only count. Left out: false.")
 
 
@@ -156,36 +157,6 @@ class Health(BaseModel):
     """The health of the server."""
 
     status: Literal["ok"]
-
-
-class Queue(BaseModel):
-    """Whether all queues are paused."""
-
-    paused: Paused | None
-
-
-class NamedQueue(BaseModel):
-    """A queue of the store."""
-
-    name: str = Field(examples=["ocr"])
-    description: str | None
-    weight: float = Field(description="How often it is served, compared with other queues of the same worker.")
-    paused: Paused | None = Field(description="Its own pause; that of all queues is `/v1/queue`.")
-    waiting: int
-    running: int
-
-
-class Queues(BaseModel):
-    """All queues, in the order in which they were made."""
-
-    queues: list[NamedQueue]
-
-
-class QueueChange(StrictModel):
-    """The settings to change. Fields left out stay as they are; null removes a description."""
-
-    description: Name | None = None
-    weight: Annotated[float, Field(ge=0.001, le=1_000)] = 1.0
 
 
 class Limits(BaseModel):

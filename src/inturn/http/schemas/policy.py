@@ -37,12 +37,18 @@ SHARE_IDLE_AFTER_DESCRIPTION: Final = (
 )
 
 
+STEP_CHECKS_DESCRIPTION: Final = (
+    "Whether each step of a document is a check of its own; otherwise a document keeps its level to the end."
+)
+
+
 class Policy(PolicySettings):
     """A policy: thresholds, order, overdue slot, what is charged, share of one customer, costs."""
 
     charge: Literal["time", "cost"] = Field(description=CHARGE_DESCRIPTION)
     max_share: float = Field(description=MAX_SHARE_DESCRIPTION, examples=[0.875])
     share_idle_after: int = Field(description=SHARE_IDLE_AFTER_DESCRIPTION, examples=[30_000_000])
+    check_each_step: bool = Field(description=STEP_CHECKS_DESCRIPTION)
 
 
 class PolicyInput(PolicySettings):
@@ -51,6 +57,7 @@ class PolicyInput(PolicySettings):
     charge: Literal["time", "cost"] | None = Field(None, description=CHARGE_DESCRIPTION)
     max_share: Part | None = Field(None, description=MAX_SHARE_DESCRIPTION, examples=[0.875])
     share_idle_after: StrictInt | None = Field(None, description=SHARE_IDLE_AFTER_DESCRIPTION, examples=[30_000_000])
+    check_each_step: Annotated[bool, Field(strict=True)] | None = Field(None, description=STEP_CHECKS_DESCRIPTION)
 
 
 class PolicyVersion(BaseModel):

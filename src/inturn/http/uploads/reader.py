@@ -23,7 +23,7 @@ from inturn.http.uploads.multipart import (
 from inturn.http.uploads.submit import AcceptedSubmission, PendingSubmission, UploadContents
 
 MAX_JSON_BYTES: Final = 16 * 1024 * 1024
-FORM_FIELDS: Final = ("customer", "batch", "group", "queue", "metadata", "delay", "start_by", "cost")
+FORM_FIELDS: Final = ("customer", "batch", "group", "queue", "steps", "metadata", "delay", "start_by", "cost")
 
 
 class SubmissionReader:
@@ -111,6 +111,8 @@ def _parse_fields(form: MultipartForm) -> dict[str, Any]:
             fields[name] = json.loads(fields[name])
     except (ValueError, RecursionError):
         raise InvalidInputError("fields must be UTF-8; metadata, delay, start_by and cost must be JSON") from None
+    if "steps" in fields:
+        fields["steps"] = [name.strip() for name in fields["steps"].split(",")]
     return fields
 
 

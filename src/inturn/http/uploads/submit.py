@@ -148,6 +148,7 @@ def _new_document(spec: schemas.DocumentSpec, **content_fields: Any) -> NewDocum
         "batch": spec.batch,
         "group": spec.group,
         "queue": spec.queue,
+        "steps": spec.steps,
         "metadata": spec.metadata,
         "cost": spec.cost,
         "delay": spec.delay,
