@@ -69,8 +69,8 @@ NAMES = frozenset(
     ]
 )
 """Whole names that have a successor."""
-FOREIGN = frozenset(["floor", "tell", "forEach"])
-"""Names of standard libraries."""
+FOREIGN = frozenset(["floor", "tell", "forEach", "check_each_step"])
+"""Names of standard libraries, and of a setting that users know."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _JS_SKIPPED = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.|\$(?!\{))*`", re.DOTALL

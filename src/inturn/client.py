@@ -21,6 +21,7 @@ from inturn.model import ENDED, Check, Receipt
 MAX_ATTEMPTS: Final = 4
 MAX_RETRY_DELAY_SECONDS: Final = 30.0
 MAX_POLL_SECONDS: Final = 30.0
+PARTS_PAGE: Final = 500
 RETRYABLE_STATUSES: Final = frozenset({429, 503})
 
 
@@ -52,6 +53,11 @@ class RemoteDocument(TypedDict):
     batch: str | None
     group: str | None
     queue: str
+    step: int
+    steps: list[str]
+    ahead: list[str]
+    parent: str | None
+    part: int | None
     cost: float
     start_by: int | None
     metadata: dict[str, Any]
@@ -96,11 +102,18 @@ class Client:
         batch: str | None = None,
         group: str | None = None,
         queue: str | None = None,
+        steps: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> list[Receipt]:
-        """Submit up to ten files of one customer to a queue, with an idempotency key of its own unless one is given."""
+        """Submit up to ten files of one customer to a queue, with an idempotency key of its own unless one is given.
+
+        `steps` names all queues that they pass through, the first included.
+        """
+        if isinstance(steps, str):
+            raise errors.InvalidInputError(f"steps must be a list of queues; one alone is given as [{steps!r}]")
         fields = {"customer": customer, "batch": batch, "group": group, "queue": queue}
+        fields["steps"] = ",".join(steps) or None
         fields["metadata"] = None if metadata is None else json.dumps(metadata)
         data = {name: value for name, value in fields.items() if value is not None}
         if isinstance(files, str | Path):
@@ -135,8 +148,9 @@ class Client:
     def documents(self, **where: Any) -> Iterator[RemoteDocument]:
         """Iterate over documents, newest first, or `sort="oldest"`.
 
-        Conditions are state, customer, level, batch, group, queue and text. `since` and `until` (microseconds) choose
-        those submitted in a range, or with `time="ended"` those ended in it.
+        Conditions are state, customer, level, batch, group, queue, parent and text. `since` and `until` (microseconds)
+        choose those submitted in a range, or with `time="ended"` those ended in it. Parts of split documents are left
+        out, unless `queue`, `parent` or `parts` (include, only) is given.
         """
         after: str | None = None
         while True:
@@ -146,9 +160,12 @@ class Client:
             if after is None:
                 return
 
-    def search(self, text: str, *, limit: int = 10) -> dict[str, Any]:
-        """Search `documents`, `batches`, `customers` and `errors`; `is_complete` is False if more may match."""
-        matches: dict[str, Any] = self._get("/v1/search", {"q": text, "limit": limit})
+    def search(self, text: str, *, limit: int = 10, parts: str = "exclude") -> dict[str, Any]:
+        """Search `documents`, `batches`, `customers` and `errors`; `is_complete` is False if more may match.
+
+        Parts of split documents are found by their id alone, unless `parts` is include or only.
+        """
+        matches: dict[str, Any] = self._get("/v1/search", {"q": text, "limit": limit, "parts": parts})
         return matches
 
     def wait(self, id: str, timeout: float) -> RemoteDocument:
@@ -163,6 +180,24 @@ class Client:
     def result(self, id: str, *, wait: float = 0) -> Any:
         """Return the result of a document that is done."""
         return self._get(f"/v1/documents/{quote(id, safe='')}/result", {"wait": wait} if wait else {})["result"]
+
+    def results(self, id: str) -> list[dict[str, Any]]:
+        """Return the results of all steps that are done, each with its `step`, `queue`, `result` and `files`."""
+        results: list[dict[str, Any]] = self._get(f"/v1/documents/{quote(id, safe='')}/results", {})["results"]
+        return results
+
+    def step_file(self, id: str, step: int, name: str) -> bytes:
+        """Return a file of the result of one step."""
+        path = f"/v1/documents/{quote(id, safe='')}/results/{step}/files/{quote(name, safe='')}"
+        return self._request(lambda: self._http.get(path)).content
+
+    def parts(self, id: str) -> Iterator[dict[str, Any]]:
+        """Iterate over the parts of a document by number, each with its `state`, `result` or `error`, and `files`."""
+        after: int | None = 0
+        while after is not None:
+            page = self._get(f"/v1/documents/{quote(id, safe='')}/parts", {"after": after, "limit": PARTS_PAGE})
+            yield from page["parts"]
+            after = page["next"]
 
     def content(self, id: str) -> bytes:
         """Return the bytes of a document as they were submitted."""
@@ -195,24 +230,24 @@ class Client:
         document: RemoteDocument = self._request(lambda: self._http.delete(path), retry=False).json()
         return document
 
-    def retry(self, id: str) -> Receipt:
-        """Retry a document that ended without a result."""
-        path = f"/v1/documents/{quote(id, safe='')}/retry"
-        return Receipt(**self._request(lambda: self._http.post(path), retry=False).json())
+    def retry(self, id: str, *, from_start: bool = False) -> Receipt:
+        """Retry a document that ended without a result, from the step that it stopped at, or from its first."""
+        path, params = f"/v1/documents/{quote(id, safe='')}/retry", {"from_start": True} if from_start else {}
+        return Receipt(**self._request(lambda: self._http.post(path, params=params), retry=False).json())
 
-    def retry_all(self, *, dry_run: bool = False, **where: Any) -> int:
+    def retry_all(self, *, dry_run: bool = False, from_start: bool = False, **where: Any) -> int:
         """Retry all matching documents that ended without a result; return how many. With `dry_run`, only count them.
 
         The conditions are those of `documents`; `since` and `until` are about the time they ended, unless `time` says
         otherwise.
         """
         body = {name: value for name, value in where.items() if value is not None}
-        body["dry_run"] = dry_run
+        body |= {"dry_run": dry_run, "from_start": from_start}
         response = self._request(lambda: self._http.post("/v1/documents/retry", json=body), retry=dry_run)
         return int(response.json()["documents"])
 
     def batch(self, name: str) -> dict[str, Any]:
-        """Return the progress of a batch."""
+        """Return the progress of a batch: of its documents, not of the parts that some are split into."""
         progress: dict[str, Any] = self._get(f"/v1/batches/{quote(name, safe='')}", {})
         return progress
 
@@ -223,10 +258,17 @@ class Client:
         return groups
 
     def retry_failures(
-        self, group: str, *, since: int | None = None, until: int | None = None, dry_run: bool = False, why: str = ""
+        self,
+        group: str,
+        *,
+        since: int | None = None,
+        until: int | None = None,
+        from_start: bool = False,
+        dry_run: bool = False,
+        why: str = "",
     ) -> int:
         """Retry the documents of a group of `failures`; return how many. With `dry_run`, only count them."""
-        where = {"since": since, "until": until, "dry_run": dry_run}
+        where = {"since": since, "until": until, "from_start": from_start, "dry_run": dry_run}
         body = {name: value for name, value in where.items() if value is not None}
         path, params = f"/v1/failures/{quote(group, safe='')}/retry", {"why": why} if why else {}
         response = self._request(lambda: self._http.post(path, json=body, params=params), retry=dry_run)
@@ -251,7 +293,10 @@ class Client:
         return queues
 
     def change_queue(self, name: str, *, why: str = "", **changes: Any) -> dict[str, Any]:
-        """Change `description` or `weight` of a queue, known or new. Operators only."""
+        """Change settings of a queue, known or new: description, weight, cap, rate, manual, form. Operators only.
+
+        A `rate` is `{"documents": 100, "per": 60_000_000}`, a `form` a list of fields.
+        """
         path, params = f"/v1/queues/{quote(name, safe='')}", {"why": why} if why else {}
         response = self._request(lambda: self._http.patch(path, json=changes, params=params), retry=False)
         queue: dict[str, Any] = response.json()
@@ -264,6 +309,46 @@ class Client:
     def resume_queue(self, name: str, why: str = "") -> None:
         """Start documents of one queue again. Operators only."""
         self._post(f"/v1/queues/{quote(name, safe='')}/resume", why)
+
+    def queue_documents(self, name: str) -> dict[str, Any]:
+        """Return what waits in a queue, in its order, and what is `taken` by whom. Operators only."""
+        documents: dict[str, Any] = self._get(f"/v1/queues/{quote(name, safe='')}/documents", {})
+        return documents
+
+    def take(self, queue: str, *, lease: int | None = None) -> dict[str, Any] | None:
+        """Take the next document of a queue that people serve; None if there is none. Operators only.
+
+        Its `fence` goes with everything that is done to it. Without `lease` (microseconds) it is held for half an hour.
+        """
+        path, params = f"/v1/queues/{quote(queue, safe='')}/take", {} if lease is None else {"lease": lease}
+        response = self._request(lambda: self._http.post(path, params=params), retry=False)
+        taken: dict[str, Any] | None = response.json()["taken"]
+        return taken
+
+    def extend(self, id: str, fence: int, *, lease: int | None = None) -> dict[str, Any]:
+        """Hold a document that was taken for as long again, from now."""
+        return self._act(id, "extend", {"fence": fence}, {} if lease is None else {"lease": lease})
+
+    def finish(self, id: str, fence: int, result: Any = None, *, next: str | None = None) -> dict[str, Any]:
+        """Record the result of a document that was taken; it goes to the queue `next`, or to the next of its steps."""
+        body = {"fence": fence, "result": result}
+        return self._act(id, "finish", body if next is None else {**body, "next": next})
+
+    def release(self, id: str, fence: int) -> dict[str, Any]:
+        """Hand back a document that was taken."""
+        return self._act(id, "release", {"fence": fence})
+
+    def reject(self, id: str, fence: int, reason: str) -> dict[str, Any]:
+        """Fail a document that was taken for good."""
+        return self._act(id, "reject", {"fence": fence, "reason": reason})
+
+    def _act(
+        self, id_: str, verb: str, body: Mapping[str, Any], params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Send what a person does with a document. A repeated call has the same answer."""
+        path = f"/v1/documents/{quote(id_, safe='')}/{verb}"
+        answer: dict[str, Any] = self._request(lambda: self._http.post(path, json=body, params=params)).json()
+        return answer
 
     def check(self, customer: str | None = None, count: int = 1, *, idempotency_key: str | None = None) -> list[Check]:
         """Check the levels of a customer's next documents, for a queue of your own."""

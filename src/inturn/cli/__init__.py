@@ -28,7 +28,9 @@ from inturn.cli import (
     history,
     lists,
     maintenance,
+    manual,
     operate,
+    parts,
     policy,
     queues,
     report,
@@ -58,7 +60,8 @@ customer_app = typer.Typer(help="Show and change one customer: weight, limits, r
 policy_app = typer.Typer(help="Show and change the priority policy.", no_args_is_help=True)
 config_app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=True)
 workers_app = typer.Typer(help="List workers; pause and resume one.")
-queues_app = typer.Typer(help="List queues, name and weigh them, pause and resume them.")
+queues_app = typer.Typer(help="List queues, name, weigh and limit them, pause and resume them.")
+manual_app = typer.Typer(help="Process documents by hand: list, take, finish, hand back.", no_args_is_help=True)
 api_keys_app = typer.Typer(help="Create, list, rotate and revoke the API keys of servers.", no_args_is_help=True)
 
 everyday = partial(add_command, app, panel="Everyday")
@@ -80,6 +83,7 @@ everyday(failures.failures)
 everyday(batch.batch)
 everyday(why.why)
 everyday(result.result, settings=["blobs"])
+everyday(parts.parts, settings=["blobs"])
 
 operators(operate.pause)
 operators(operate.resume)
@@ -89,6 +93,13 @@ add_command(queues_app, queues.set_, "set", may_create=True, needs_operator=True
 add_command(queues_app, queues.pause, needs_operator=True)
 add_command(queues_app, queues.resume, needs_operator=True)
 app.add_typer(queues_app, name="queues", rich_help_panel="Operators")
+add_command(manual_app, manual.list_, "list")
+add_command(manual_app, manual.take, needs_operator=True)
+add_command(manual_app, manual.extend, needs_operator=True)
+add_command(manual_app, manual.finish, needs_operator=True)
+add_command(manual_app, manual.release, needs_operator=True)
+add_command(manual_app, manual.reject, needs_operator=True)
+app.add_typer(manual_app, name="manual", rich_help_panel="Operators")
 add_group_default(workers_app, workers.list_)
 add_command(workers_app, workers.pause, needs_operator=True)
 add_command(workers_app, workers.pause, "stop", needs_operator=True, hidden=True)

@@ -32,7 +32,8 @@ def batch(
 ) -> None:
     """Show the progress of a batch.
 
-    Counts its documents by state and customer, and shows when the first was submitted and the last finished.
+    Counts its documents by state and customer, and shows when the first was submitted and the last finished. Parts of
+    split documents are not counted: a batch is finished when its documents are.
     """
     name = clean_text("a batch's name", name)
     _require_batch(session, name)
@@ -56,7 +57,7 @@ def batch(
 
 
 def _require_batch(session: Session, name: str) -> None:
-    if not session.queue.counts(DocumentFilter(batch=name)).states:
+    if not session.queue.counts(DocumentFilter(batch=name, parts=False)).states:
         raise NotFoundError(f"there is no document of a batch {name!r}; check the name, or the --store")
 
 
@@ -76,7 +77,7 @@ def _wait_until_ended(session: Session, name: str) -> None:
 
 def _count_ended(session: Session, name: str) -> tuple[int, int]:
     """Count the documents, and those that have ended."""
-    states = session.queue.counts(DocumentFilter(batch=name)).states
+    states = session.queue.counts(DocumentFilter(batch=name, parts=False)).states
     return sum(states.values()), sum(n for state, n in states.items() if state in ENDED)
 
 

@@ -2,17 +2,19 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Final, NamedTuple
 
 import typer
 
 from inturn.cli import failures
+from inturn.cli.lists import PartsOption, clean_parent
 from inturn.cli.session import Session
 from inturn.cli.time_range import ByTime, Since, Until, in_time_range
 from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundError
 from inturn.ids import clean_id
 from inturn.model import CANCELLABLE, RETRYABLE, DocumentState, Receipt
-from inturn.store_types import DocumentFilter, DocumentTime
+from inturn.store_types import DocumentFilter, DocumentTime, PartsChoice
 
 
 class BulkAction(NamedTuple):
@@ -38,7 +40,11 @@ Customer = Annotated[str | None, typer.Option("--customer", help="All of this cu
 State = Annotated[list[DocumentState] | None, typer.Option("--state", help="With this status; may be given again.")]
 Batch = Annotated[str | None, typer.Option("--batch", help="All of this batch.")]
 Group = Annotated[str | None, typer.Option("--group", help="All of this group.")]
-Queue = Annotated[str | None, typer.Option("--queue", help="All in this queue.")]
+Queue = Annotated[str | None, typer.Option("--queue", help="All in this queue, parts included.")]
+Parent = Annotated[str | None, typer.Option("--parent", metavar="ID", help="All parts of this document.")]
+FromStart = Annotated[
+    bool, typer.Option("--from-start", help="Begin with the first step, without results and parts of earlier ones.")
+]
 Text = Annotated[str | None, typer.Option("--text", help="With this in their name.")]
 ErrorKind = Annotated[
     str | None,
@@ -57,6 +63,8 @@ def cancel(  # noqa: PLR0913 - one option for each filter
     batch: Batch = None,
     group: Group = None,
     queue: Queue = None,
+    parent: Parent = None,
+    parts: PartsOption = None,
     text: Text = None,
     since: Since = None,
     until: Until = None,
@@ -68,8 +76,8 @@ def cancel(  # noqa: PLR0913 - one option for each filter
 
     Give their ids, or a filter for all that match.
     """
-    chosen = DocumentFilter(None, customer, None, batch, text, group, queue=queue)
-    where = _build_filter(CANCEL, ids, state, in_time_range(session, chosen, by_time, since, until))
+    chosen = DocumentFilter(None, customer, None, batch, text, group, queue=queue, parent=clean_parent(parent))
+    where = _build_filter(CANCEL, ids, state, in_time_range(session, chosen, by_time, since, until), parts)
     job = _BulkJob(session, CANCEL, yes=yes, dry_run=dry_run)
     if where is None:
         job.by_ids(ids or [], session.queue.cancel_many)
@@ -86,38 +94,45 @@ def retry(  # noqa: PLR0913 - one option for each filter
     batch: Batch = None,
     group: Group = None,
     queue: Queue = None,
+    parent: Parent = None,
+    parts: PartsOption = None,
     text: Text = None,
     since: Since = None,
     until: Until = None,
     by_time: ByTime = DocumentTime.ENDED,
     error: ErrorKind = None,
+    from_start: FromStart = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """Try failed, expired or cancelled documents again.
 
-    Give their ids, or a filter for all that match. Each gets a new level.
+    Give their ids, or a filter for all that match. Each gets a new level, and begins with the step that it stopped at.
     """
     if error is not None:
-        if ids or customer or state or batch or group or queue or text:
+        if ids or customer or state or batch or group or queue or parent or parts or text:
             raise InvalidInputError("--error goes with --since and --until alone")
         ids = [failure.id for failure in failures.members(session, error, since, until)]
-        _BulkJob(session, RETRY, yes=yes, dry_run=dry_run).by_error(ids)
+        _BulkJob(session, RETRY, yes=yes, dry_run=dry_run).by_error(ids, from_start=from_start)
         return
-    chosen = DocumentFilter(None, customer, None, batch, text, group, queue=queue)
-    where = _build_filter(RETRY, ids, state, in_time_range(session, chosen, by_time, since, until))
+    chosen = DocumentFilter(None, customer, None, batch, text, group, queue=queue, parent=clean_parent(parent))
+    where = _build_filter(RETRY, ids, state, in_time_range(session, chosen, by_time, since, until), parts)
     job = _BulkJob(session, RETRY, yes=yes, dry_run=dry_run)
     if where is None:
-        job.by_ids(ids or [], session.queue.retry_many)
+        job.by_ids(ids or [], partial(session.queue.retry_many, from_start=from_start))
     else:
-        job.by_filter(where, session.queue.retry_all)
+        job.by_filter(where, partial(session.queue.retry_all, from_start=from_start))
 
 
 def _build_filter(
-    action: BulkAction, ids: Sequence[str] | None, states: Sequence[DocumentState] | None, base_filter: DocumentFilter
+    action: BulkAction,
+    ids: Sequence[str] | None,
+    states: Sequence[DocumentState] | None,
+    base_filter: DocumentFilter,
+    parts: PartsChoice | None,
 ) -> DocumentFilter | None:
     """The filter, or None if documents are named by id."""
-    is_filter = states or any(value is not None for value in base_filter)
+    is_filter = states or parts or any(value is not None for value in base_filter)
     if bool(ids) == bool(is_filter):
         raise InvalidInputError(
             "name documents by id, or give a filter such as --customer, --state, --batch or --since, but not both"
@@ -128,7 +143,7 @@ def _build_filter(
     if not chosen <= action.allowed_states:
         allowed = ", ".join(sorted(action.allowed_states))
         raise InvalidInputError(f"{action.verb} is for documents that are {allowed}, not {', '.join(sorted(chosen))}")
-    return base_filter._replace(states=chosen)
+    return base_filter._replace(states=chosen).with_parts(parts)
 
 
 class _BulkJob:
@@ -147,11 +162,11 @@ class _BulkJob:
         if self._should_run(n, needs_confirmation=n > 0):
             self._print_done(run(where, operator) if n else 0)
 
-    def by_error(self, ids: Sequence[str]) -> None:
+    def by_error(self, ids: Sequence[str], *, from_start: bool) -> None:
         """Retry the documents of a kind of error, after confirmation; those retried meanwhile are skipped."""
         operator = self._session.operator
         if self._should_run(len(ids), needs_confirmation=True):
-            self._print_done(self._session.queue.retry_in_chunks(ids, operator))
+            self._print_done(self._session.queue.retry_in_chunks(ids, operator, from_start=from_start))
 
     def by_ids(self, raw_ids: Sequence[str], run: Callable[..., Sequence[str] | Sequence[Receipt]]) -> None:
         """Change documents by id; several need confirmation. Raise for those that could not be changed."""
@@ -191,6 +206,8 @@ class _BulkJob:
             document = self._session.queue.document(id_)
         except NotFoundError as error:
             return str(error)
+        if document.parent is not None and document.state in self._action.allowed_states:
+            return f"document {id_} is a part of {document.parent}, which has gone on without it; retry that one"
         states = ", ".join(sorted(self._action.allowed_states))
         return f"document {id_} is {document.state}; {self._action.verb} is for those that are {states}"
 

@@ -19,13 +19,13 @@ def document_record(document: Document) -> dict[str, Any]:
         "media_type",
         "batch",
         "group",
-        "queue",
         "pages",
         "cost",
         "start_by",
         "max_attempts",
     )
-    return {**record, **{name: getattr(spec, name) for name in fields}, "metadata": dict(spec.metadata)}
+    steps = {"steps": list(spec.steps), "ahead": list(document.ahead)}
+    return {**record, **{name: getattr(spec, name) for name in fields}, **steps, "metadata": dict(spec.metadata)}
 
 
 def customer_record(customer: Customer) -> dict[str, Any]:
@@ -92,6 +92,9 @@ def why_record(why: Why, attempts: Iterable[Attempt], share: CustomerShare | Non
         "not_below": bounds.not_below if bounds else None,
         "counter": counter.count if counter else None,
         "counter_resets_after": counter.resets_after if counter else None,
+        "queue": document.queue,
+        "step": document.step,
+        "unended_parts": why.unended_parts,
         "closed_by": [str(closed_by) for closed_by in why.closed_by],
         "place": why.place,
         "no_place": why.no_place,

@@ -19,10 +19,11 @@ from inturn.cli.output import (
 from inturn.cli.session import Session
 from inturn.cli.time_range import ByTime, Since, Until, in_time_range
 from inturn.i18n import Texts
+from inturn.ids import clean_id
 from inturn.insights import Overview
 from inturn.insights.explain import STATE_TEXT_KEYS
 from inturn.model import DEFAULT_QUEUE, EXPEDITED_LEVEL, Customer, Document, DocumentState
-from inturn.store_types import CustomerFilter, DocumentFilter, DocumentSort, DocumentTime
+from inturn.store_types import CustomerFilter, DocumentFilter, DocumentSort, DocumentTime, PartsChoice
 
 MAX_ERROR_LENGTH_WIDE: Final = 160
 MAX_ERROR_LENGTH_NARROW: Final = 60
@@ -31,6 +32,15 @@ LimitOption = Annotated[int, typer.Option("--limit", help="How many at most.")]
 AfterOption = Annotated[
     str | None, typer.Option("--after", metavar="CURSOR", help="The cursor that the previous page printed.")
 ]
+PartsOption = Annotated[
+    PartsChoice | None,
+    typer.Option("--parts", help="Parts of split documents: left out, unless --queue or --parent is given."),
+]
+
+
+def clean_parent(id_: str | None) -> str | None:
+    """Validate the id of a document whose parts are meant."""
+    return None if id_ is None else clean_id(id_)
 
 
 def status(session: Session) -> None:
@@ -94,7 +104,9 @@ def documents(  # noqa: PLR0913 - one option for each filter
     level: Annotated[int | None, typer.Option("--level", min=1, max=9, help="Of this level.")] = None,
     batch: Annotated[str | None, typer.Option("--batch", help="Of this batch.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="Of this group.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", help="In this queue.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="In this queue; parts included.")] = None,
+    parent: Annotated[str | None, typer.Option("--parent", metavar="ID", help="Parts of this document.")] = None,
+    parts: PartsOption = None,
     text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
     since: Since = None,
     until: Until = None,
@@ -105,8 +117,8 @@ def documents(  # noqa: PLR0913 - one option for each filter
 ) -> None:
     """List documents, filtered and sorted."""
     states = frozenset(state) if state else None
-    where = DocumentFilter(states, customer, level, batch, text, group, queue=queue)
-    where = in_time_range(session, where, by_time, since, until)
+    where = DocumentFilter(states, customer, level, batch, text, group, queue=queue, parent=clean_parent(parent))
+    where = in_time_range(session, where, by_time, since, until).with_parts(parts)
     page = session.queue.documents(where, limit=limit, after=after, sort=sort)
     if session.as_json:
         for document in page.items:
@@ -120,7 +132,7 @@ def print_documents(session: Session, documents: Sequence[Document]) -> None:
     """Print documents, with columns for errors and queues if there are any; a narrow terminal then has no levels."""
     texts, console = session.texts, session.console
     has_errors = any(_current_error(document) for document in documents)
-    has_queues = any(document.spec.queue != DEFAULT_QUEUE for document in documents)
+    has_queues = any(document.queue != DEFAULT_QUEUE for document in documents)
     columns = [
         Column(texts.text("head_document")),
         Column(texts.text("head_customer"), folds=True),
@@ -151,7 +163,7 @@ def print_documents(session: Session, documents: Sequence[Document]) -> None:
             document.spec.name,
             texts.time(document.submitted_at),
             *([first_line(_current_error(document), max_length)] if has_errors else []),
-            *([document.spec.queue] if has_queues else []),
+            *([document.queue] if has_queues else []),
         )
         for document in documents
     ]

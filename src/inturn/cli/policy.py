@@ -103,6 +103,10 @@ def set_(  # noqa: PLR0913 - one option for each setting
     bytes_per_page: Annotated[
         int | None, typer.Option("--bytes-per-page", metavar="N", help="A file counts at least one page for N bytes.")
     ] = None,
+    check_each_step: Annotated[
+        bool | None,
+        typer.Option("--check-each-step/--no-check-each-step", help="Check a document at each of its steps, or once."),
+    ] = None,
     expect: Annotated[
         int | None, typer.Option("--expect", metavar="VERSION", help="Refuse if another version is active.")
     ] = None,
@@ -124,6 +128,7 @@ def set_(  # noqa: PLR0913 - one option for each setting
         "per_document": per_document,
         "per_page": per_page,
         "bytes_per_page": bytes_per_page,
+        "check_each_step": check_each_step,
     }
     changes = {name: value for name, value in options.items() if value is not None}
     if not changes and cost is None:
@@ -143,11 +148,11 @@ def set_(  # noqa: PLR0913 - one option for each setting
 
 def apply_changes(policy: Policy, changes: dict[str, Any]) -> Policy:
     """Return the policy with some of its settings changed, by name."""
-    parts = {field.name: getattr(policy, field.name) for field in fields(policy)}
+    parts: dict[str, Any] = {"priority": policy.priority, "turns": policy.turns, "costs": policy.costs}
     for name, part in parts.items():
         own = {field.name for field in fields(part)} & changes.keys()
         parts[name] = replace(part, **{setting: changes[setting] for setting in own})
-    return Policy(**parts)
+    return Policy(**parts, check_each_step=changes.get("check_each_step", policy.check_each_step))
 
 
 def cost_changes(unit: SharedUnit, policy: Policy) -> dict[str, Any]:
@@ -214,6 +219,8 @@ def _format_value(name: str, value: Any, texts: Texts) -> str:
         return exact if value < 60 * SECOND else f"{exact} ({texts.duration(value)})"
     if name == "max_share":
         return format_part(value, texts)
+    if isinstance(value, bool):
+        return texts.text("yes" if value else "no")
     if isinstance(value, list):
         return ", ".join(texts.number(threshold) for threshold in value)
     return texts.number(value) if isinstance(value, (int, float)) else str(value)

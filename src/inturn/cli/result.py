@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
@@ -17,32 +17,70 @@ from inturn.cli.session import Session
 from inturn.errors import IllegalTransitionError, InturnError, InvalidInputError, NotFoundError
 from inturn.files import create_private_file
 from inturn.model import Document, DocumentState, ResultFile
+from inturn.store_types import StepResult
 
 TEXT_KEY: Final = "text"
 TEXT_FILE: Final = "text.txt"
 """The file in which the built-in processor stores a text that is too long for the result itself."""
 
 
-def result(
+def result(  # noqa: PLR0913 - one option for each choice
     session: Session,
     id: Annotated[str, typer.Argument(help="The document's id.")],
     *,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it to this file.")] = None,
     file: Annotated[str | None, typer.Option("--file", metavar="NAME", help="One of the result's files.")] = None,
     text: Annotated[bool, typer.Option("--text", help="Only the text that was extracted.")] = False,
+    all_steps: Annotated[bool, typer.Option("--all", help="The results of all steps that are done.")] = False,
+    step: Annotated[
+        int | None, typer.Option("--step", metavar="N", min=0, help="With --file: a file of this step, from 0.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")] = False,
 ) -> None:
     """Show the result of a document.
 
-    Prints JSON, one of the result's files, or only the extracted text.
+    Prints JSON, one of the result's files, or only the extracted text. The result of a document with steps is that of
+    the last; --all prints that of each step.
     """
-    from inturn.worker.content import RESULT_FILE, read_result  # noqa: PLC0415 - brings TLS
-
-    if text and file is not None:
-        raise InvalidInputError("--text and --file cannot be combined; give one of them")
     if out is not None and out.exists() and not force:
         raise InvalidInputError(f"{out} exists already; give another name, or --force to overwrite it")
+    _require_one_choice(all_steps=all_steps, text=text, file=file, step=step)
     document = session.queue.document(id)
+    if all_steps:
+        _output_json(session, [step_record(session, result) for result in session.queue.results(document.id)], out)
+    elif step is not None and file is not None:
+        _output_file(session, _require_file(_step_files(session, document.id, step), file, document.id), out)
+    else:
+        _output_result(session, document, out, file=file, text=text)
+    if out is not None:
+        _print_written(session, out)
+
+
+def step_record(session: Session, result: StepResult) -> dict[str, Any]:
+    """Build the JSON of the result of a step."""
+    value, files = read_stored(session, result.result, result.files)
+    return {"step": result.step, "queue": result.queue, "result": value, "files": files}
+
+
+def read_stored(
+    session: Session, text: str | None, files: Sequence[ResultFile]
+) -> tuple[Any, list[dict[str, str | int | None]]]:
+    """Read the result of a step or a part, and describe its files."""
+    from inturn.worker.content import RESULT_FILE  # noqa: PLC0415 - brings TLS
+    from inturn.worker.step_results import own_files, read_stored_text  # noqa: PLC0415 - brings TLS
+
+    is_in_blob = any(file.name == RESULT_FILE for file in files)
+    stored = read_stored_text(text, files, _require_blobs(session) if is_in_blob else None)
+    described = [
+        {"name": file.name, "size": file.size, "sha256": file.sha256, "media_type": file.media_type}
+        for file in own_files(files)
+    ]
+    return json.loads(stored), described
+
+
+def _output_result(session: Session, document: Document, out: Path | None, *, file: str | None, text: bool) -> None:
+    from inturn.worker.content import RESULT_FILE, read_result  # noqa: PLC0415 - brings TLS
+
     if document.state is not DocumentState.DONE:
         raise IllegalTransitionError(_describe_missing_result(document))
     files = {file.name: file for file in session.queue.files(document.id)}
@@ -50,16 +88,30 @@ def result(
         file = TEXT_FILE
     if file is not None:
         _output_file(session, _require_file(files, file, document.id), out)
+        return
+    value = read_result(session.queue, _require_blobs(session) if RESULT_FILE in files else None, document.id)
+    if text:
+        _output_text(session, _extracted_text(value, document.id), out)
     else:
-        result = read_result(session.queue, _require_blobs(session) if RESULT_FILE in files else None, document.id)
-        content = (
-            _extracted_text(result, document.id)
-            if text
-            else json.dumps(result, ensure_ascii=False, indent=_json_indent(out))
-        )
-        _output_text(session, content, out)
-    if out is not None:
-        _print_written(session, out)
+        _output_json(session, value, out)
+
+
+def _step_files(session: Session, id_: str, step: int) -> dict[str, ResultFile]:
+    """Return the files of the result of one step."""
+    results = session.queue.results(id_)
+    result = next((result for result in results if result.step == step), None)
+    if result is None:
+        raise NotFoundError(f"document {id_} has no result of step {step}: {len(results)} steps are done, from 0")
+    return {file.name: file for file in result.files}
+
+
+def _require_one_choice(*, all_steps: bool, text: bool, file: str | None, step: int | None) -> None:
+    if text and file is not None:
+        raise InvalidInputError("--text and --file cannot be combined; give one of them")
+    if all_steps and (text or file is not None or step is not None):
+        raise InvalidInputError("--all prints the results of all steps: leave out --text, --file and --step")
+    if step is not None and file is None:
+        raise InvalidInputError("--step names the step that a file belongs to: give --file too, or --all")
 
 
 def _describe_missing_result(document: Document) -> str:
@@ -72,6 +124,8 @@ def _describe_missing_result(document: Document) -> str:
             return f"document {id_} is being processed by {document.worker}: no result yet; try again soon"
         case DocumentState.DELAYED:
             return f"document {id_} waits for attempt {document.attempt + 1}; the last one failed: {document.error}"
+        case DocumentState.SPLIT:
+            return f"document {id_} is split: no result until its parts have ended; see `inturn parts {id_}`"
         case DocumentState.FAILED:
             return _describe_failure(document)
         case _:
@@ -109,8 +163,9 @@ def _require_blobs(session: Session) -> Blobs:
     return blobs
 
 
-def _json_indent(out: Path | None) -> int | None:
-    return 2 if out is not None or sys.stdout.isatty() else None
+def _output_json(session: Session, value: Any, out: Path | None) -> None:
+    indent = 2 if out is not None or sys.stdout.isatty() else None
+    _output_text(session, json.dumps(value, ensure_ascii=False, indent=indent), out)
 
 
 def _output_text(session: Session, content: str, out: Path | None) -> None:

@@ -10,6 +10,7 @@ from inturn.cli.lists import LimitOption, print_documents
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
 from inturn.errors import InvalidInputError
+from inturn.store_types import PartsChoice
 
 
 def search(
@@ -17,12 +18,15 @@ def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Words, an id, key:value of metadata, part of an error.")],
     *,
     customer: Annotated[str | None, typer.Option("--customer", help="Only what is of this customer.")] = None,
+    parts: Annotated[
+        PartsChoice, typer.Option("--parts", help="Parts of split documents; left out, they are found by their id.")
+    ] = PartsChoice.EXCLUDE,
     limit: LimitOption = 10,
 ) -> None:
     """Search documents, customers, batches and errors."""
     if not text.strip():
         raise InvalidInputError("there is nothing to search for: give a word, an id or key:value of metadata")
-    result = session.queue.search(text, limit=limit, customer=customer)
+    result = session.queue.search(text, limit=limit, customer=customer, parts=parts)
     if session.as_json:
         session.emit(
             {

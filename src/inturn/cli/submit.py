@@ -20,7 +20,7 @@ from inturn.cli.wait import wait_for_documents
 from inturn.config import store_file
 from inturn.errors import BlobTooLargeError, InturnError, InvalidInputError
 from inturn.extract.page_count import count_pages
-from inturn.model import DEFAULT_QUEUE, NewDocument, Receipt, clean_queue
+from inturn.model import DEFAULT_QUEUE, NewDocument, Receipt, clean_queue, clean_steps
 from inturn.values import clean_text
 
 MAX_FILE_BYTES: Final = 50 << 20
@@ -40,6 +40,10 @@ def submit(  # noqa: PLR0913 - one option for each property
     batch: Annotated[str | None, typer.Option("--batch", help="A name for documents that belong together.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="A part of the customer; groups take turns.")] = None,
     queue: Annotated[str, typer.Option("--queue", help="The queue to wait in; made on first use.")] = DEFAULT_QUEUE,
+    step: Annotated[
+        list[str] | None,
+        typer.Option("--step", metavar="QUEUE", help="A queue to pass through; give it again for those after it."),
+    ] = None,
     idempotency_key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
     metadata: Annotated[str, typer.Option("--metadata", metavar="JSON", help="A JSON object kept with each.")] = "{}",
     name: Annotated[str | None, typer.Option("--name", help="The name of a single document; else its file's.")] = None,
@@ -56,7 +60,8 @@ def submit(  # noqa: PLR0913 - one option for each property
     Takes files, folders, patterns, and addresses of documents elsewhere.
     """
     customer = clean_text("a customer's name", customer)
-    common = {"batch": batch, "group": group, "queue": clean_queue(queue), "metadata": _parse_metadata(metadata)}
+    common: dict[str, Any] = {"batch": batch, "group": group, "metadata": _parse_metadata(metadata)}
+    common |= {"queue": clean_queue(queue), "steps": clean_steps(step or [])}
     collector = SourceCollector(as_uris=uri, excluded=_queue_files(session))
     sources = collector.collect(documents or [])
     if name is not None:
