@@ -82,7 +82,7 @@ def test_a_terminal_is_asked(
         (["cancel"], "--customer"),
         (["cancel", UNKNOWN, "--customer", "acme"], "not both"),
         (["retry", "--state", "done", "--customer", "acme"], "cancelled, expired, failed"),
-        (["cancel", "--state", "failed"], "delayed, running, waiting"),
+        (["cancel", "--state", "failed"], "delayed, running, split, waiting"),
         (["cancel", "nonsense"], "UUID"),
         (["keep", "acme", "soon"], "from 0 to 36500"),
         (["keep", "acme", "-1"], ""),

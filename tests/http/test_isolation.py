@@ -27,6 +27,8 @@ BODIES: dict[str, Any] = {
     "/v1/customers/{name}": {"paused": True},
     "/v1/policy": {"policy": {}},
     "/v1/queues/{name}": {"weight": 2},
+    **{f"/v1/documents/{{id}}/{verb}": {"fence": 1} for verb in ("extend", "finish", "release")},
+    "/v1/documents/{id}/reject": {"fence": 1, "reason": "no"},
 }
 SCOPES = (ApiKeyScope.CUSTOMER, ApiKeyScope.READ_ONLY)
 SOAK = os.environ.get("INTURN_SOAK") == "1"
@@ -53,7 +55,21 @@ def fill(harness: Harness) -> dict[str, dict[str, list[str]]]:
         made[customer] = {"id": [receipt.id for receipt in receipts], "batch": [given.batch or ""], "blob": [blob.key]}
         made[customer]["queue"] = [f"queue-of-{customer}"]
         harness.queue.submit(customer, [given._replace(queue=f"queue-of-{customer}")])
+        made[customer]["id"] += split(harness, customer, given._replace(queue=f"split-of-{customer}"), files)
     return made
+
+
+def split(harness: Harness, customer: str, given: NewDocument, files: tuple[ResultFile, ...]) -> list[str]:
+    """A document that is split, whose first step has a result, and its two parts, of which one is done."""
+    (receipt,) = harness.queue.submit(customer, [given])
+    (claimed,) = harness.queue.claim("worker", queues=[given.queue])
+    part = given._replace(name=f"part, secret of {customer}", queue=given.queue)
+    outcome = harness.queue.split(claimed, [part, part], f"merge-of-{customer}", f"secret of {customer}")
+    harness.queue.ack([outcome._replace(files=files)])
+    (claimed,) = harness.queue.claim("worker", queues=[given.queue])
+    harness.queue.ack([harness.queue.done(claimed, f"secret of {customer}")._replace(files=files)])
+    parts = harness.queue.parts(receipt.id)
+    return [receipt.id, *(part.id for part in parts)]
 
 
 def routes(harness: Harness) -> list[tuple[str, str]]:
@@ -66,6 +82,7 @@ def paths_to(path: str, customer: str, made: dict[str, list[str]]) -> list[str]:
     """The path with everything of a customer that could be put into it."""
     if "{id}" in path:
         values = [*made["id"], *(item.upper() for item in made["id"][:1]), *made["blob"]]
+        path = path.replace("{step}", "0")
         return [path.replace("{id}", value).replace("{name}", "secret.csv") for value in values]
     if "/batches/" in path:
         return [path.replace("{name}", item) for item in made["batch"]]
@@ -93,7 +110,8 @@ async def probe(
     transport = httpx2.ASGITransport(harness.app, client=("192.0.2.1", 1))
     async with httpx2.AsyncClient(transport=transport, base_url="http://server", headers=headers) as client:
         for path, method in routes(harness):
-            nothing = path.replace("{id}", UNKNOWN).replace("{name}", "secret.csv" if "{id}" in path else "nobody")
+            nothing = path.replace("{step}", "0").replace("{id}", UNKNOWN)
+            nothing = nothing.replace("{name}", "secret.csv" if "{id}" in path else "nobody")
             unknown = await ask(client, method, nothing, path) if "{" in path else ()
             for other in others:
                 for probed in paths_to(path, other, made[other]):
@@ -135,10 +153,22 @@ def test_lists_counts_and_filters_omit_documents_of_others(harness: Harness) -> 
             assert not {word for word in words if word in answer.text}, path
         for other in others:
             assert client.get("/v1/documents", params={"customer": other}).status_code == 404
-            for where in ({"batch": f"batch of {other}"}, {"text": other}, {"queue": f"queue-of-{other}"}):
+            parent = made[other]["id"][-3]
+            for where in (
+                {"batch": f"batch of {other}"},
+                {"text": other},
+                {"queue": f"queue-of-{other}"},
+                {"parent": parent},
+                {"text": other, "parts": "include"},
+                {"text": other, "parts": "only"},
+            ):
                 assert client.get("/v1/documents", params=where).json()["documents"] == []
+                assert client.get("/v1/documents/counts", params=where).json()["documents"] == 0
+                assert client.post("/v1/documents/cancel", json={**where, "dry_run": True}).json()["documents"] == 0
+            own_parts = client.get("/v1/documents", params={"parts": "only"}).json()["documents"]
+            assert [document["id"] for document in own_parts] == made[customer]["id"][:-3:-1]
             for text in (f"secret of {other}", f"of:{other}", f"batch of {other}", other, *made[other]["id"]):
-                result = client.get("/v1/search", params={"q": text}).json()
+                result = client.get("/v1/search", params={"q": text, "parts": "include"}).json()
                 assert (result["batches"], result["customers"], result["errors"]) == ([], [], []), text
                 assert {document["customer"] for document in result["documents"]} <= {customer}, text
                 assert made[other]["id"][0] not in json.dumps(result), text
@@ -148,12 +178,14 @@ def test_lists_counts_and_filters_omit_documents_of_others(harness: Harness) -> 
             assert cursor.content == client.get("/v1/documents", params={"after": UNKNOWN}).content
             for verb, states in (("cancel", CANCELLABLE), ("retry", RETRYABLE)):
                 counted = client.post(f"/v1/documents/{verb}", json={"text": "secret", "dry_run": True})
-                own = harness.queue.counts(DocumentFilter(states, customer)).states
+                own = harness.queue.counts(DocumentFilter(states, customer, parts=False)).states
                 assert counted.json()["documents"] == sum(own.values())
             body = {"customer": other, "documents": [{"name": "a"}]}
             assert client.post("/v1/documents", json=body).status_code == 404
             assert client.post("/v1/checks", json={"customer": other}).status_code == 404
-        own = client.get(f"/v1/documents/{made[customer]['id'][-1]}/why").json()
+        own = client.get(f"/v1/documents/{made[customer]['id'][-3]}/why").json()
+        assert (own["state"], own["unended_parts"]) == ("split", 1)
+        own = client.get(f"/v1/documents/{made[customer]['id'][3]}/why").json()
         assert not {word for other in others for word in (other,) if word in json.dumps(own)}
         assert own["ahead"] is None
         assert client.get(f"/v1/customers/{customer}").json()["share"] is None

@@ -67,13 +67,24 @@ def test_customer_submits_to_queues_that_exist_and_makes_none(anna: TestClient, 
     assert acme.get(f"/v1/documents/{id_}").json()["queue"] == "ocr"
 
 
+PLAIN = {
+    "description": None,
+    "weight": 1.0,
+    "cap": None,
+    "rate": None,
+    "manual": False,
+    "form": None,
+    "paused": None,
+    "waiting": 0,
+    "running": 0,
+}
+
+
 def test_queues_are_listed_and_changed_with_a_reason(harness: Harness, anna: TestClient) -> None:
-    assert queues(anna) == {"default": {"description": None, "weight": 1.0, "paused": None, "waiting": 0, "running": 0}}
+    assert queues(anna) == {"default": PLAIN}
     made = anna.patch("/v1/queues/ocr", json={"description": "reads scans", "weight": 3}, params={"why": "more scans"})
-    assert (made.status_code, made.json()) == (
-        200,
-        {"name": "ocr", "description": "reads scans", "weight": 3.0, "paused": None, "waiting": 0, "running": 0},
-    )
+    changed = {"name": "ocr", "description": "reads scans", "weight": 3.0}
+    assert (made.status_code, made.json()) == (200, PLAIN | changed)
     submit(anna, 3, customer="acme")
     harness.queue.claim("w1", 1, queues=("ocr",))
     changed = anna.patch("/v1/queues/ocr", json={"description": None}).json()
@@ -81,6 +92,40 @@ def test_queues_are_listed_and_changed_with_a_reason(harness: Harness, anna: Tes
     event = anna.get("/v1/audit", params={"kind": "queue_changed"}).json()["events"][-1]
     assert (event["operator"], event["why"]) == ("anna", "more scans")
     assert event["detail"] == {"queue": "ocr", "description": "reads scans", "weight": 3.0}
+
+
+def test_limits_and_forms_of_queues_are_set_and_removed(harness: Harness, anna: TestClient) -> None:
+    rate = {"documents": 100, "per": 60_000_000}
+    form = [{"name": "total", "kind": "number", "required": True}, {"name": "kind", "kind": "choice", "options": ["a"]}]
+    made = anna.patch("/v1/queues/ocr", json={"cap": 20, "rate": rate, "manual": True, "form": form}).json()
+    assert (made["cap"], made["rate"], made["manual"]) == (20, rate, True)
+    assert [(field["name"], field["label"], field["kind"], field["required"]) for field in made["form"]] == [
+        ("total", "total", "number", True), ("kind", "kind", "choice", False),
+    ]  # fmt: skip
+    assert queues(anna)["ocr"] == {name: value for name, value in made.items() if name != "name"}
+    assert harness.queue.queue_status("ocr").settings.rate == (100, 60_000_000)
+    cleared = anna.patch("/v1/queues/ocr", json={"cap": None, "rate": None, "form": None}).json()
+    assert (cleared["cap"], cleared["rate"], cleared["manual"], cleared["form"]) == (None, None, True, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("ocr", {"cap": 0}),
+        ("ocr", {"cap": 1.5}),
+        ("ocr", {"rate": {"documents": 1}}),
+        ("ocr", {"rate": {"documents": 1, "per": 1}}),
+        ("ocr", {"manual": 1}),
+        ("ocr", {"form": []}),
+        ("ocr", {"form": [{"name": "a", "kind": "choice"}]}),
+        ("ocr", {"form": [{"name": "a"}, {"name": "a"}]}),
+        ("ocr", {"form": [{"name": "a b"}]}),
+    ],
+)
+def test_wrong_limits_and_forms_are_refused(anna: TestClient, name: str, body: dict[str, Any]) -> None:
+    refused = anna.patch(f"/v1/queues/{name}", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
+    assert list(queues(anna)) == ["default"]
 
 
 @pytest.mark.parametrize(

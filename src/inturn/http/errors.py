@@ -116,6 +116,7 @@ STATUS_BY_ERROR: Final[Mapping[type[errors.InturnError], int]] = {
     errors.StoreError: 503,
     errors.NotFoundError: 404,
     errors.IllegalTransitionError: 409,
+    errors.StaleFenceError: 409,
     errors.KeyConflictError: 409,
     errors.VersionConflictError: 409,
     errors.InvalidInputError: 422,

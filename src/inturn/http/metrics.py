@@ -61,6 +61,9 @@ class ServerMetrics:
         self._submitted = Counter("inturn_submitted", "Documents submitted.", registry=self.registry)
         self._started = Counter("inturn_started", "Documents started.", registry=self.registry)
         self._outcomes = Counter("inturn_outcomes", "Documents ended.", ["outcome"], registry=self.registry)
+        self._steps = Counter("inturn_steps_done", "Steps done after which a document goes on.", registry=self.registry)
+        self._splits = Counter("inturn_splits", "Documents split into parts.", registry=self.registry)
+        self._parts = Counter("inturn_parts", "Parts that documents were split into.", registry=self.registry)
         self._retries = Counter("inturn_retries", "Attempts that failed and are tried again.", registry=self.registry)
         self._worker_seconds = Counter(
             "inturn_worker_seconds",
@@ -108,6 +111,13 @@ class ServerMetrics:
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Count events by kind, and sample the waits of starts."""
+        simple = {
+            EventKind.DELAYED: self._retries,
+            EventKind.LEASE_LOST: self._leases_lost,
+            EventKind.STEP_DONE: self._steps,
+            EventKind.SPLIT: self._splits,
+            EventKind.PART_ADDED: self._parts,
+        }
         for event in events:
             n = len(event.documents)
             if event.kind is EventKind.SUBMITTED:
@@ -117,10 +127,8 @@ class ServerMetrics:
                 self._sample(event)
             elif event.kind in OUTCOMES:
                 self._outcomes.labels(OUTCOMES[event.kind]).inc(n)
-            elif event.kind is EventKind.DELAYED:
-                self._retries.inc(n)
-            elif event.kind is EventKind.LEASE_LOST:
-                self._leases_lost.inc(n)
+            elif event.kind in simple:
+                simple[event.kind].inc(n)
 
     def _sample(self, event: Event) -> None:
         second = int(time.monotonic())
@@ -181,11 +189,14 @@ def _queue_gauges(queues: Iterable[QueueStatus]) -> Iterable[Metric]:
     waiting = GaugeMetricFamily("inturn_queue_waiting", "Documents that wait, by queue.", labels=["queue"])
     running = GaugeMetricFamily("inturn_queue_running", "Claimed documents, by queue.", labels=["queue"])
     paused = GaugeMetricFamily("inturn_queue_paused", "1 while this queue itself is paused.", labels=["queue"])
+    cap = GaugeMetricFamily("inturn_queue_cap", "Documents that may run at once, by queue.", labels=["queue"])
     for status in queues:
         waiting.add_metric([status.name], status.waiting)
         running.add_metric([status.name], status.running)
         paused.add_metric([status.name], int(status.paused))
-    yield from (waiting, running, paused)
+        if status.settings.cap is not None:
+            cap.add_metric([status.name], status.settings.cap)
+    yield from (waiting, running, paused, cap)
 
 
 def _gauge(name: str, description: str, value: float) -> GaugeMetricFamily:
