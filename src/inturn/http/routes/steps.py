@@ -83,7 +83,8 @@ def parts(
         "next": page[limit - 1].part if len(page) > limit else None,
     }
     listed = ",".join(_part_json(scope, part) for part in page[:limit])
-    return Response(f'{json.dumps(head)[:-1]},"parts":[{listed}]}}', media_type="application/json")
+    text = json.dumps(head, separators=(",", ":"))
+    return Response(f'{text[:-1]},"parts":[{listed}]}}', media_type="application/json")
 
 
 def _step_json(scope: CallerScope, result: StepResult) -> str:
