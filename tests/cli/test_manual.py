@@ -104,6 +104,7 @@ def test_nothing_to_take(inturn_here: Inturn) -> None:
         (("manual", "take", "check", "--lease", "soon"), "--lease takes a time"),
         (("queues", "set", "check", "--form", "missing.json"), "missing.json"),
         (("queues", "set", "check", "--form", "bad.json"), "a choice needs options"),
+        (("queues", "set", "check", "--form", "binary.json"), "a form must be JSON in UTF-8"),
         (("queues", "set", "check", "--cap", "many"), "a whole number such as 5, or none"),
         (("queues", "set", "check", "--rate", "fast"), "a rate is documents/time"),
         (("queues", "set", "check"), "--form"),
@@ -114,6 +115,7 @@ def test_bad_input_is_refused_with_words(
     inturn_here: Inturn, tmp_path: Path, command: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "bad.json").write_text('[{"name": "kind", "kind": "choice"}]')
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe")
     refused = inturn_here(*command)
     assert refused.returncode in {1, 2}
     assert message in " ".join(refused.stderr.split())

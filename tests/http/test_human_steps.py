@@ -144,6 +144,7 @@ def test_timeline_names_the_person(harness: Harness, anna: TestClient) -> None:
     moments = anna.get(f"/v1/documents/{id_}/timeline").json()["moments"]
     by_person = [moment["kind"] for moment in moments if moment["worker"] == "person:anna"]
     assert by_person == ["started", "handed_back", "started", "step_done"]
+    assert {(moment["queue"], moment["step"]) for moment in moments if moment["worker"]} == {(CHECK, 0)}
 
 
 def test_customers_and_readers_take_nothing(harness: Harness, anna: TestClient, acme: TestClient, queue: str) -> None:

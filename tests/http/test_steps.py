@@ -305,7 +305,7 @@ def test_metrics_count_steps(harness: Harness, anna: TestClient) -> None:
     submit(anna, steps=STEPS)
     harness.queue.finish(claim(harness, "ocr"))
     split(harness, anna, 3)
-    for line in ("inturn_steps_done_total 1.0", "inturn_splits_total 1.0", "inturn_parts_total 3.0"):
+    for line in ('inturn_steps_done_total{queue="ocr"} 1.0', "inturn_splits_total 1.0", "inturn_parts_total 3.0"):
         wait_until(lambda line=line: f"\n{line}\n" in anna.get("/metrics").text)
     harness.queue.change_queue("ocr", ANNA, cap=7)
     assert '\ninturn_queue_cap{queue="ocr"} 7.0\n' in anna.get("/metrics").text

@@ -59,16 +59,17 @@ def test_each_attempt_is_told_with_its_error(queue: Queue, clock: ManualClock) -
     while queue.store.prune(clock.now(), limit=1_000).events:
         pass
     at = 2 * HOUR + SECOND
+    place = {"queue": "default", "step": 0}
     assert moments(queue, id_) == (
         TimelineEntry(HOUR, EventKind.SUBMITTED),
-        TimelineEntry(HOUR + SECOND, STARTED, 1, None, "first"),
-        TimelineEntry(HOUR + SECOND, EventKind.DELAYED, 1, "page 3\nis torn", "first"),
-        TimelineEntry(at, STARTED, 2, None, "second"),
-        TimelineEntry(at + SECOND, EventKind.RELEASED, 2, None, "second"),
-        TimelineEntry(at + SECOND, STARTED, 2, None, "third"),
+        TimelineEntry(HOUR + SECOND, STARTED, 1, None, "first", **place),
+        TimelineEntry(HOUR + SECOND, EventKind.DELAYED, 1, "page 3\nis torn", "first", **place),
+        TimelineEntry(at, STARTED, 2, None, "second", **place),
+        TimelineEntry(at + SECOND, EventKind.RELEASED, 2, None, "second", **place),
+        TimelineEntry(at + SECOND, STARTED, 2, None, "third", **place),
     )
     queue.finish(claimed)
-    assert moments(queue, id_)[-1] == TimelineEntry(at + 2 * SECOND, EventKind.FINISHED, 2)
+    assert moments(queue, id_)[-1] == TimelineEntry(at + 2 * SECOND, EventKind.FINISHED, 2, **place)
 
 
 def test_the_end_of_the_last_delay_is_told(queue: Queue, clock: ManualClock) -> None:

@@ -1,18 +1,16 @@
 """`inturn manual`: documents of queues that people serve. Take one, and finish it, hand it back or reject it."""
 
-import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from inturn.cli.durations import parse_duration
+from inturn.cli.json_input import read_json
 from inturn.cli.json_output import document_record
 from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session
-from inturn.errors import InvalidInputError, StaleFenceError
+from inturn.errors import StaleFenceError
 from inturn.forms import Field, FieldKind
 from inturn.human_steps import HumanSteps, person_worker
 from inturn.i18n import Texts
@@ -113,7 +111,7 @@ def finish(
 
     It is checked against the form of the queue. Then the document goes to its next step, or is done.
     """
-    value = None if result is None else _read_json(result)
+    value = None if result is None else read_json("the result", result)
     _print_now(session, HumanSteps(session.queue).finish(id, _fence(session, id, fence), value, to=next_))
 
 
@@ -145,14 +143,6 @@ def _fence(session: Session, id_: str, fence: int | None) -> int:
             f" that it was taken under"
         )
     return document.fence
-
-
-def _read_json(source: str) -> Any:
-    text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"the result must be JSON: {error}") from error
 
 
 def _row(document: Document) -> tuple[str, str, str]:

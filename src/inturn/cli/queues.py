@@ -1,11 +1,11 @@
 """`inturn queues`: the queues of a store, for documents that different workers process."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from inturn.cli.customer import format_optional, format_rate, parse_max_running, parse_rate
+from inturn.cli.json_input import read_json
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
 from inturn.errors import InvalidInputError
@@ -94,7 +94,7 @@ def set_(  # noqa: PLR0913 - one option for each setting
     if rate is not None:
         changed["rate"] = parse_rate(rate)
     if form is not None:
-        changed["form"] = None if form == "none" else parse_form(Path(form).read_text(encoding="utf-8"))
+        changed["form"] = None if form == "none" else parse_form(read_json("a form", form))
     if not changed:
         raise InvalidInputError(
             "nothing to change: give --description, --weight, --max-running, --rate, --manual or --form"

@@ -30,10 +30,13 @@ def why(session: Session, id: Annotated[str, typer.Argument(help="The document's
 
 def _print_attempts(session: Session, attempts: Sequence[Attempt]) -> None:
     texts = session.texts
-    heads = ("head_attempt", "head_started", "head_ended", "head_how", "head_error")
+    has_steps = len({(attempt.queue, attempt.step) for attempt in attempts}) > 1
+    heads = ["head_attempt", "head_started", "head_ended", "head_how", "head_error"]
+    heads = ["head_queue", *heads] if has_steps else heads
     columns = [Column(texts.text(key), folds=key == "head_error") for key in heads]
     rows = [
         (
+            *((attempt.queue,) if has_steps else ()),
             texts.number(attempt.number),
             texts.time(attempt.started_at),
             texts.time(attempt.ended_at),

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from inturn.errors import NotFoundError
 from inturn.insights import Insights
-from inturn.model import DocumentState, QueueStatus
+from inturn.model import DEFAULT_QUEUE, DocumentState, QueueStatus
 from inturn.policy.scheduler import LEVELS
 from inturn.queue_reader import QueueReader
 from inturn.store_answers import WorkLog
@@ -61,7 +61,9 @@ class ServerMetrics:
         self._submitted = Counter("inturn_submitted", "Documents submitted.", registry=self.registry)
         self._started = Counter("inturn_started", "Documents started.", registry=self.registry)
         self._outcomes = Counter("inturn_outcomes", "Documents ended.", ["outcome"], registry=self.registry)
-        self._steps = Counter("inturn_steps_done", "Steps done after which a document goes on.", registry=self.registry)
+        self._steps = Counter(
+            "inturn_steps_done", "Steps done after which a document goes on.", ["queue"], registry=self.registry
+        )
         self._splits = Counter("inturn_splits", "Documents split into parts.", registry=self.registry)
         self._parts = Counter("inturn_parts", "Parts that documents were split into.", registry=self.registry)
         self._retries = Counter("inturn_retries", "Attempts that failed and are tried again.", registry=self.registry)
@@ -114,7 +116,6 @@ class ServerMetrics:
         simple = {
             EventKind.DELAYED: self._retries,
             EventKind.LEASE_LOST: self._leases_lost,
-            EventKind.STEP_DONE: self._steps,
             EventKind.SPLIT: self._splits,
             EventKind.PART_ADDED: self._parts,
         }
@@ -127,6 +128,8 @@ class ServerMetrics:
                 self._sample(event)
             elif event.kind in OUTCOMES:
                 self._outcomes.labels(OUTCOMES[event.kind]).inc(n)
+            elif event.kind is EventKind.STEP_DONE:
+                self._steps.labels(event.queue or DEFAULT_QUEUE).inc(n)
             elif event.kind in simple:
                 simple[event.kind].inc(n)
 

@@ -128,6 +128,8 @@ def _serialize_timeline_entry(entry: TimelineEntry, caller: Caller) -> schemas.T
         kind=str(entry.kind),
         attempt=entry.attempt,
         error=visible_error(entry.error, caller),
+        queue=entry.queue,
+        step=entry.step,
         worker=entry.worker if caller.sees_all else None,
         operator=None if operator is None else operator.name,
         why=None if operator is None else operator.why,

@@ -31,6 +31,10 @@ class TimelineEntry(NamedTuple):
     error: str | None = None
     worker: str | None = None
     operator: Operator | None = None
+    queue: str | None = None
+    """The queue of the attempt."""
+    step: int | None = None
+    """How many steps the document had behind it in this attempt."""
 
 
 class Timeline(NamedTuple):
@@ -62,9 +66,12 @@ def _attempt_entries(attempts: Iterable[Attempt], operator_entries: Sequence[Tim
     """Yield starts and ends of attempts; a cancel is already among the operator entries."""
     for attempt in attempts:
         began = attempt.started_at if attempt.began_at is None else attempt.began_at
-        yield TimelineEntry(began, EventKind.STARTED, attempt.number, None, attempt.worker)
+        own = TimelineEntry(
+            began, EventKind.STARTED, attempt.number, None, attempt.worker, queue=attempt.queue, step=attempt.step
+        )
+        yield own
         if not _is_operator_entry(attempt.ended, attempt.ended_at, operator_entries):
-            yield TimelineEntry(attempt.ended_at, attempt.ended, attempt.number, attempt.error, attempt.worker)
+            yield own._replace(at=attempt.ended_at, kind=attempt.ended, error=attempt.error)
 
 
 def _document_entries(
@@ -74,13 +81,19 @@ def _document_entries(
     is_own = _has_own_attempt(document, attempts)
     if is_own and document.started_at is not None:
         began = document.work_began_at or document.started_at
-        yield TimelineEntry(began, EventKind.STARTED, document.attempt, None, document.worker)
+        own = TimelineEntry(began, EventKind.STARTED, document.attempt, None, document.worker)
+        yield own._replace(queue=document.queue, step=document.step)
     if document.finished_at is not None and not _is_operator_entry(
         _END_EVENTS[document.state], document.finished_at, operator_entries
     ):
         error = document.error if document.state is DocumentState.FAILED else None
         yield TimelineEntry(
-            document.finished_at, _END_EVENTS[document.state], document.attempt if is_own else None, error
+            document.finished_at,
+            _END_EVENTS[document.state],
+            document.attempt if is_own else None,
+            error,
+            queue=document.queue if is_own else None,
+            step=document.step if is_own else None,
         )
 
 

@@ -233,6 +233,8 @@ class TimelineEntry(BaseModel):
     kind: str = Field(examples=["started"])
     attempt: int | None = Field(description="The attempt that began or ended; a retry by hand begins with 1 again.")
     error: str | None = Field(description="The error that ended the attempt; for a customer's key, its first line.")
+    queue: str | None = Field(description="The queue of the attempt.")
+    step: int | None = Field(description="How many steps the document had behind it in this attempt.")
     worker: str | None = Field(description="For operators; otherwise null.")
     operator: str | None = Field(description="The operator who did it by hand. For operators; otherwise null.")
     why: str | None
