@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 from inturn.api_keys import ApiKeyScope
 from inturn.model import Claim, NewDocument, ResultFile
+from inturn.testing.contract.harness import UNKNOWN_ID
 from inturn.worker.content import RESULT_FILE
 from waiting import wait_until
 
@@ -163,7 +164,8 @@ def test_customer_sees_one_document_and_not_its_parts(harness: Harness, anna: Te
     assert listed(acme, parent=id_.upper()) == ["page 1", "page 2", "page 3", "page 4"]
     assert listed(acme, queue="pages", parts="exclude") == []
     assert acme.get("/v1/documents/counts", params={"parent": id_}).json()["states"]["waiting"] == 4
-    assert listed(acme, parent="nonsense") == []
+    assert listed(acme, parent=UNKNOWN_ID) == []
+    assert acme.get("/v1/documents", params={"parent": "nonsense"}).status_code == 422
     assert acme.get("/v1/documents", params={"parts": "some"}).status_code == 422
 
 

@@ -13,6 +13,7 @@ from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundErr
 from inturn.http.auth import AnyCaller, Caller
 from inturn.http.errors import NO_SUCH_ADDRESS
 from inturn.http.state import AppState, get_app_state
+from inturn.ids import clean_id
 from inturn.insights import Why
 from inturn.model import DEFAULT_QUEUE, Customer, Document, DocumentState, NewDocument, Receipt, clean_queue
 from inturn.store_answers import Counts, Page, SearchResult
@@ -92,7 +93,7 @@ class CallerScope:
         if self.caller.customer is not None:
             customer = self.caller.customer
         queue = None if where.queue is None else clean_queue(where.queue)
-        parent = None if where.parent is None else clean_text("parent", where.parent).lower()
+        parent = None if where.parent is None else clean_id(where.parent)
         return where._replace(customer=customer, batch=batch, text=text, queue=queue, parent=parent)
 
     def part_counts(self, document: Document) -> Counts:
