@@ -133,10 +133,10 @@ class MemoryStore(MemoryQueries):
 
     def _require_possible(self, outcomes: Sequence[Outcome]) -> None:
         """Refuse queues and parts that the store cannot have, before anything is changed."""
-        moving = [outcome for outcome in outcomes if outcome.queue is not None]
-        if moving:
-            parts = [part for outcome in moving for part in outcome.parts]
-            queues = [outcome.queue for outcome in moving if outcome.queue is not None]
+        ending = [outcome for outcome in outcomes if outcome.queue is not None]
+        if ending:
+            parts = [part for outcome in ending for part in outcome.parts]
+            queues = [outcome.queue for outcome in ending if outcome.queue is not None]
             self._state.require_room([*queues, *(spec.queue for _, spec in parts)])
             self._require_new(id_ for id_, _ in parts)
 

@@ -110,7 +110,7 @@ class ClaimWindow(LaneLoader):
         return bool(self._ended_parts) or self.deadlines.any_due(now)
 
     def take_ended_parts(self) -> list[LaneChange]:
-        """Return the changes that say that a part has ended, and forget them."""
+        """Return the changes that name an ended part, and forget them."""
         ended, self._ended_parts = self._ended_parts, []
         return ended
 
