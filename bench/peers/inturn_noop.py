@@ -3,7 +3,7 @@
 from typing import Any
 
 from bench.peers.handler import handle
-from inturn.processor import OpenDocument
+from inturn.processor_api import OpenDocument
 
 
 def process(document: OpenDocument) -> dict[str, Any]:

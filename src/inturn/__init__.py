@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Receipt,
     )
     from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
-    from inturn.processor import Next, OpenDocument, Part, Parts, Reject, Result, Retry
+    from inturn.processor_api import Next, OpenDocument, Part, Parts, Reject, Result, Retry
     from inturn.queue import Queue
     from inturn.store_types import (
         Attempt,
@@ -63,7 +63,7 @@ _MODULES = {
     ),
     "inturn.model": ("Check Claim Customer CustomerSettings Document DocumentState NewDocument RateLimit Receipt"),
     "inturn.policy": "Charge CostPolicy Order Policy PriorityPolicy RetryPolicy TurnPolicy",
-    "inturn.processor": "Next OpenDocument Part Parts Reject Result Retry",
+    "inturn.processor_api": "Next OpenDocument Part Parts Reject Result Retry",
     "inturn.queue": "Queue",
     "inturn.store_types": (
         "Attempt CustomerFilter DocumentFilter DocumentSort DocumentTime Operator PartResult StepResult TimeRange"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from inturn.errors import InvalidInputError
 from inturn.model import DEFAULT_QUEUE, NewDocument, clean_queue
-from inturn.processor import json_text
+from inturn.processor_api import json_text
 from inturn.store_types import Work
 from inturn.values import SECOND, clean_text, clean_time
 

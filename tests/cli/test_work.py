@@ -19,7 +19,7 @@ Inturn = Callable[..., Any]
 
 PROCESSOR = """
 import time
-from inturn.processor import Reject, Result, Retry
+from inturn.processor_api import Reject, Result, Retry
 
 def process(document):
     text = document.open().read().decode()

@@ -16,7 +16,7 @@ from inturn.extract.limits import ExtractLimits
 from inturn.extract.mail_text import read_mail
 from inturn.extract.readers import _read_package
 from inturn.extract.rtf_text import read_rtf
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 
 WORDS = ["one two", "three & <four>", "fünf Łódź", "six", "seven eight", "nine", "ten", "eleven", "twelve"]
 PAGE = "<html><title>t</title><p class='a'>one &amp; <b>two</b><!-- c --><table><td>3<script>4</script><textarea>5"

@@ -20,7 +20,7 @@ from inturn import media_types
 from inturn.extract import content, epub_text, mail_text, parser, readers
 from inturn.extract.extract import extract
 from inturn.extract.limits import ExtractLimits
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 from inturn.sandbox import confinement
 from sandbox_child import BytesDocument
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from inturn.processor import OpenDocument, Reject, Result, Retry
+from inturn.processor_api import OpenDocument, Reject, Result, Retry
 from inturn.worker.invoke import runs_in
 
 TIMEOUT_SECONDS = 50.0

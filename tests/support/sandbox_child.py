@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from inturn.extract.extract import extract
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 from inturn.sandbox import confinement
 
 

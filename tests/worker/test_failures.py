@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from inturn.model import DocumentState
-from inturn.processor import describe_unfetched
+from inturn.processor_api import describe_unfetched
 from inturn.worker.circuit_breaker import TRIP_CUSTOMERS, TRIP_FAILURES, CircuitBreaker
 from inturn.worker.inflight import MAX_LOGGED_CHARS, describe_failure
 from inturn.worker.worker import OutcomeCounts

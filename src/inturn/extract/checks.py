@@ -4,7 +4,7 @@ from inturn import media_types
 from inturn.extract import image_size, ole, pdf_checks, zip_checks
 from inturn.extract.content import PASSWORD_PROTECTED
 from inturn.extract.limits import ExtractLimits, require_text_size
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 
 REJECT_REASONS = {
     media_types.ENCRYPTED_OFFICE: PASSWORD_PROTECTED,

@@ -12,7 +12,7 @@ from inturn.extract.content import OUT_OF_MEMORY
 from inturn.extract.limits import ExtractLimits
 from inturn.extract.page_count import count_pages
 from inturn.extract.parser import prepare, warm
-from inturn.processor import OpenDocument, Reject, Result
+from inturn.processor_api import OpenDocument, Reject, Result
 
 __all__ = ["extract", "prepare", "warm"]
 

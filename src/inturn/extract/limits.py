@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 
 MEGABYTE = 1 << 20
 

@@ -14,7 +14,7 @@ from typing import Final
 from inturn.extract.content import UNREADABLE_NOTE, ExtractedContent
 from inturn.extract.html_text import read_html
 from inturn.extract.text_builder import TextBuilder
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 
 SHOWN_HEADERS: Final = ("Subject", "From", "To", "Cc", "Date")
 MAX_ATTACHMENT_NAMES: Final = 1_000

@@ -14,7 +14,7 @@ from inturn.extract.content import DAMAGED, DAMAGED_NOTE, ExtractedContent
 from inturn.extract.limits import ExtractLimits
 from inturn.extract.text_builder import TextBuilder, name_set
 from inturn.extract.xml_parts import XmlParser, attribute, local_name
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 
 SLIDE_PATTERN: Final = "ppt/slides/*.xml"
 SYMBOL_FONT_RANGE: Final = range(0xF000, 0xF100)

@@ -12,7 +12,7 @@ from typing import Any
 from inturn import media_types
 from inturn.errors import InturnError
 from inturn.extract.content import DAMAGED, OUT_OF_MEMORY, PASSWORD_PROTECTED
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 from inturn.sandbox.allowed_paths import import_path
 
 # Parses an empty PDF, so that kreuzberg unpacks its PDF library.

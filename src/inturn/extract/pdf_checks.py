@@ -7,7 +7,7 @@ from itertools import islice
 
 from inturn.extract.limits import ExtractLimits, UnpackBudget
 from inturn.extract.zip_checks import CHUNK_BYTES, inflate
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 
 MAX_STREAMS = 200_000
 MAX_FILTERS = 4

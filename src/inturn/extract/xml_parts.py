@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 from xml.parsers import expat
 
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 
 DOCTYPE_ERROR: Final = "This file defines its own XML document type (DOCTYPE), which is not allowed"
 

@@ -16,7 +16,7 @@ from inturn import media_types
 from inturn.extract.content import PASSWORD_PROTECTED
 from inturn.extract.limits import ExtractLimits, UnpackBudget
 from inturn.extract.xml_parts import DOCTYPE_ERROR, XmlParser
-from inturn.processor import Reject
+from inturn.processor_api import Reject
 
 CHUNK_BYTES = 1 << 16
 MAX_NESTING = 3

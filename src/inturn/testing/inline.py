@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 
 from inturn.blobs import Blobs
 from inturn.model import DEFAULT_QUEUE, Claim, Document
-from inturn.processor import Reject, Retry, json_text
+from inturn.processor_api import Reject, Retry, json_text
 from inturn.queue import DEFAULT_LEASE, Queue
 from inturn.worker.content import ContentIO
 from inturn.worker.inflight import InflightJobs, Job

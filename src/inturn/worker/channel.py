@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from inturn.processor import json_text
+from inturn.processor_api import json_text
 
 RECEIVE_BYTES: Final = 1 << 18
 MAX_FDS: Final = 64

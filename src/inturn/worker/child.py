@@ -27,7 +27,7 @@ from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InturnError
 from inturn.extract import parser
 from inturn.extract.limits import ExtractLimits
-from inturn.processor import Reject, describe_unfetched
+from inturn.processor_api import Reject, describe_unfetched
 from inturn.sandbox import allowed_paths, confinement, privileges
 from inturn.worker.channel import Channel, Message, encode_result
 from inturn.worker.invoke import (

@@ -12,7 +12,7 @@ from inturn.blobs import Blobs, FolderBlobs
 from inturn.errors import BlobDamagedError, BlobError, BlobTooLargeError, FetchError, FetchRefusedError, InturnError
 from inturn.fetch import Fetcher
 from inturn.model import NewDocument, ResultFile
-from inturn.processor import Reject, Retry
+from inturn.processor_api import Reject, Retry
 from inturn.queue import Queue
 from inturn.validation import fits_row
 from inturn.values import clean_text

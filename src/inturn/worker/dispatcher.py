@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from inturn.processor import Reject, Retry
+from inturn.processor_api import Reject, Retry
 from inturn.validation import MAX_RESULT_BYTES
 from inturn.values import SECOND
 from inturn.worker.channel import JsonText, Message

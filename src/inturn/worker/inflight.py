@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from inturn.errors import StoreError
 from inturn.model import DEFAULT_QUEUE, Claim, Document
-from inturn.processor import Reject, Retry
+from inturn.processor_api import Reject, Retry
 from inturn.queue import Queue
 from inturn.store_types import AckStatus, Outcome, OutcomeKind, Work
 from inturn.values import SECOND, seconds

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from inturn.config import current_processor_name
 from inturn.errors import InturnError, InvalidInputError
-from inturn.processor import OpenDocument, Reject, Result, Retry
+from inturn.processor_api import OpenDocument, Reject, Result, Retry
 
 Processor = Callable[[OpenDocument], Any]
 ProcessorT = TypeVar("ProcessorT", bound=Callable[..., Any])

@@ -8,7 +8,7 @@ from typing import Any
 
 from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InvalidInputError
-from inturn.processor import OpenDocument
+from inturn.processor_api import OpenDocument
 from inturn.worker.invoke import MODE_ATTRIBUTE, Processor, execution_mode, load_processor
 
 
