@@ -1,7 +1,10 @@
 """What worker and children say to each other, and what is heard of it."""
 
+import os
+import resource
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,3 +129,47 @@ def test_a_message_is_shorter_than_a_result(pair: Pair, monkeypatch: pytest.Monk
     monkeypatch.setattr(channel, "MAX_MESSAGE_BYTES", 1_000)
     pair[0].sendall(b'["error", 1, 0, "' + b"a" * 2_000 + b'"]\n')
     assert pair[1].receive() == NONSENSE
+
+
+def test_descriptor_that_waits_is_that_of_its_message(tmp_path: Path) -> None:
+    """Its caller closes it as soon as it is handed over, and the kernel gives its number to the next file."""
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+    sent, received = Channel(ours), Channel(theirs, takes_fds=True)
+    while sent.flush():
+        sent.send_nowait("x" * 4_000)
+    for name in ("mine", "theirs"):
+        (tmp_path / name).write_text(name)
+    fd = os.open(tmp_path / "mine", os.O_RDONLY)
+    sent.send_nowait("work", fds=(fd,))
+    os.close(fd)
+    other = os.open(tmp_path / "theirs", os.O_RDONLY)
+    assert other == fd
+    messages: list[Any] = []
+    while ["work"] not in messages:
+        messages += received.receive() or []
+        sent.flush()
+    with os.fdopen(received.take_fd()) as file:
+        assert file.read() == "mine"
+    os.close(other)
+    sent.close()
+    received.close()
+
+
+def test_lost_descriptor_is_an_error(tmp_path: Path) -> None:
+    """The next document would get it."""
+    (tmp_path / "file").touch()
+    ours, theirs = socket.socketpair()
+    sent, received = Channel(ours), Channel(theirs, takes_fds=True)
+    fd = os.open(tmp_path / "file", os.O_RDONLY)
+    sent.send_nowait("work", fds=(fd,))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (fd + 1, before[1]))
+    try:
+        with pytest.raises(channel.ChannelError, match="too many open files"):
+            received.receive()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    os.close(fd)
+    sent.close()
+    received.close()

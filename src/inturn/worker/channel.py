@@ -8,9 +8,11 @@ encode the result again.
 
 import json
 import math
+import os
 import socket
+from array import array
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from inturn.processor_api import json_text
@@ -52,6 +54,7 @@ class Channel:
         self._receive_buffer = bytearray()
         self._fds: deque[int] = deque()
         self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
+        """With duplicates of the descriptors: their callers close them meanwhile, and the numbers are used again."""
         self._send_buffer = b""
         self._pending_text: JsonText | None = None
 
@@ -79,7 +82,7 @@ class Channel:
 
     def send_nowait(self, *message: Any, fds: Sequence[int] = ()) -> None:
         """Send a message without blocking; `flush` sends the rest. The caller keeps and closes the fds."""
-        self._unsent.append((_encode_line(message), fds))
+        self._unsent.append((_encode_line(message), [os.dup(fd) for fd in fds]))
         self.flush()
 
     def flush(self) -> bool:
@@ -87,23 +90,31 @@ class Channel:
         while self._unsent:
             data, fds = self._unsent.popleft()
             try:
-                sent = socket.send_fds(self._socket, [data], fds, socket.MSG_DONTWAIT)
+                sent = self._socket.sendmsg([data], _ancillary(fds), socket.MSG_DONTWAIT)
             except BlockingIOError:
                 self._unsent.appendleft((data, fds))
                 return False
             except OSError:
-                self._unsent.clear()  # the next receive reports that the other side is gone
+                _close_all(fds)
+                self._drop_unsent()  # the next receive reports that the other side is gone
                 return True
+            _close_all(fds)
             if sent < len(data):
                 self._unsent.appendleft((data[sent:], ()))
         return True
+
+    def _drop_unsent(self) -> None:
+        while self._unsent:
+            _close_all(self._unsent.popleft()[1])
 
     def receive(self) -> list[Message] | None:
         """Wait for data and return the complete messages; None when the other side is gone."""
         try:
             if self._takes_fds:
-                data, fds, _, _ = socket.recv_fds(self._socket, RECEIVE_BYTES, MAX_FDS)
+                data, fds, flags, _ = socket.recv_fds(self._socket, RECEIVE_BYTES, MAX_FDS)
                 self._fds.extend(fds)
+                if flags & socket.MSG_CTRUNC:  # else the next document would get the descriptor of another
+                    raise ChannelError("a descriptor did not arrive: this process has too many open files")
             else:  # the kernel drops descriptors that a child may send
                 data = self._socket.recv(RECEIVE_BYTES)
         except ConnectionError:
@@ -148,9 +159,20 @@ class Channel:
 
     def close(self) -> None:
         """Close the socket, and descriptors that were not taken."""
-        while self._fds:
-            socket.close(self._fds.popleft())
+        _close_all(self._fds)
+        self._fds.clear()
+        self._drop_unsent()
         self._socket.close()
+
+
+def _ancillary(fds: Sequence[int]) -> list[tuple[int, int, "array[int]"]]:
+    """Return descriptors as `sendmsg` takes them. `socket.send_fds` would ignore the flags before Python 3.13."""
+    return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", fds))] if fds else []
+
+
+def _close_all(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def encode_result(result: Any) -> bytes:
