@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Receipt,
     )
     from inturn.policy import Charge, CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
-    from inturn.processor_api import Next, OpenDocument, Part, Parts, Reject, Result, Retry
+    from inturn.processor_api import EndedPart, Next, OpenDocument, Part, Parts, Reject, Result, Retry, StoredFile
     from inturn.queue import Queue
     from inturn.store_types import (
         Attempt,
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from inturn.stores import migrate, open_store
     from inturn.values import seconds
     from inturn.worker.invoke import runs_in
-    from inturn.worker.options import WorkerOptions
+    from inturn.worker.marked import processor
+    from inturn.worker.options import QueueOptions, WorkerOptions
     from inturn.worker.worker import Worker
 
 __version__ = "0.1.0"
@@ -63,7 +64,7 @@ _MODULES = {
     ),
     "inturn.model": ("Check Claim Customer CustomerSettings Document DocumentState NewDocument RateLimit Receipt"),
     "inturn.policy": "Charge CostPolicy Order Policy PriorityPolicy RetryPolicy TurnPolicy",
-    "inturn.processor_api": "Next OpenDocument Part Parts Reject Result Retry",
+    "inturn.processor_api": "EndedPart Next OpenDocument Part Parts Reject Result Retry StoredFile",
     "inturn.queue": "Queue",
     "inturn.store_types": (
         "Attempt CustomerFilter DocumentFilter DocumentSort DocumentTime Operator PartResult StepResult TimeRange"
@@ -71,7 +72,8 @@ _MODULES = {
     "inturn.stores": "migrate open_store",
     "inturn.values": "seconds",
     "inturn.worker.invoke": "runs_in",
-    "inturn.worker.options": "WorkerOptions",
+    "inturn.worker.marked": "processor",
+    "inturn.worker.options": "QueueOptions WorkerOptions",
     "inturn.worker.worker": "Worker",
 }
 """The public names by module, imported on first access: a worker's child needs none of the stores, nor a program that
@@ -95,6 +97,7 @@ __all__ = [
     "DocumentSort",
     "DocumentState",
     "DocumentTime",
+    "EndedPart",
     "IllegalTransitionError",
     "InturnError",
     "InvalidInputError",
@@ -112,6 +115,7 @@ __all__ = [
     "Policy",
     "PriorityPolicy",
     "Queue",
+    "QueueOptions",
     "RateLimit",
     "Receipt",
     "Reject",
@@ -122,6 +126,7 @@ __all__ = [
     "StepResult",
     "StoreError",
     "StoreNotFoundError",
+    "StoredFile",
     "SystemClock",
     "TimeRange",
     "TurnPolicy",
@@ -133,6 +138,7 @@ __all__ = [
     "open_blobs",
     "open_counters",
     "open_store",
+    "processor",
     "runs_in",
     "seconds",
 ]

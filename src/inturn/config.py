@@ -89,6 +89,8 @@ class Settings:
     blobs: str | None = None
     """Address of the blob store; None: a folder beside the store's file, or none if the store is not a file."""
     processor: str = DEFAULT_PROCESSOR
+    module: str | None = None
+    """A module with functions marked as the processors of queues, instead of `processor`."""
     queues: str = "default"
     """The queues that a worker serves, separated by commas: a name, or `name=module:function`."""
     slots: int = 2
@@ -127,6 +129,10 @@ class Settings:
     """Stored documents of one customer, in gigabytes."""
     origins: tuple[Setting, ...] = ()
     """Every setting with its source."""
+
+    def is_set(self, name: str) -> bool:
+        """Return whether a setting has a value from a file, the environment or a flag."""
+        return any(setting.name == name and setting.origin != "default" for setting in self.origins)
 
 
 SETTING_NAMES: Final = tuple(field.name for field in fields(Settings) if field.name != "origins")

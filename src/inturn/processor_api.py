@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final, Protocol
 from urllib.parse import urlsplit
 
 from inturn.errors import InvalidInputError
-from inturn.model import NewDocument
+from inturn.model import DocumentState, NewDocument
 
 _JSON_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
@@ -87,6 +87,7 @@ class Parts:
     """
 
     parts: Sequence[Part | NewDocument]
+    """Under `--sandbox` only `Part`: a reference or a blob may belong to another customer."""
     then: str
     steps: Sequence[str] = ()
     """The queues that a part without steps of its own passes through."""
@@ -103,6 +104,56 @@ def json_text(result: Any) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"a result must be JSON: {error}") from error
     return text
+
+
+class StoredFile(Protocol):
+    """A file that an earlier step, or a part, left in its result. It is fetched when it is opened."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def media_type(self) -> str | None: ...
+
+    def open(self) -> BinaryIO:
+        """Open it for reading, from the start."""
+        ...
+
+    def path(self) -> Path:
+        """Return a copy of it, for reading only; it exists until the processor returns."""
+        ...
+
+
+class EndedPart(Protocol):
+    """A part of the document, and what became of it."""
+
+    @property
+    def number(self) -> int:
+        """Its place among the parts, from 1."""
+        ...
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def state(self) -> DocumentState:
+        """Usually done or failed; a part may have been cancelled, or have expired, as well."""
+        ...
+
+    @property
+    def result(self) -> Any:
+        """The result of its last step; None unless it is done."""
+        ...
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed; None unless it did."""
+        ...
+
+    @property
+    def files(self) -> Mapping[str, StoredFile]:
+        """The files of its result by name."""
+        ...
 
 
 class OpenDocument(Protocol):
@@ -141,6 +192,25 @@ class OpenDocument(Protocol):
 
     @property
     def metadata(self) -> Mapping[str, Any]: ...
+
+    @property
+    def step(self) -> int:
+        """How many steps it has behind it."""
+        ...
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """The results of the steps behind it by queue; of several steps in one queue the last."""
+        ...
+
+    def result_files(self, queue: str) -> Mapping[str, StoredFile]:
+        """Return the files of that step's result by name."""
+        ...
+
+    @property
+    def parts(self) -> Sequence[EndedPart]:
+        """The parts that it was last split into, by number; empty if it was not."""
+        ...
 
     @property
     def cancelled(self) -> bool:

@@ -1,6 +1,7 @@
 """Units and limits of values, and their validation. The error says what is allowed."""
 
 import math
+import re
 import unicodedata
 from typing import Final
 
@@ -38,11 +39,23 @@ MAX_TIME: Final = 2**62
 """Latest time, about the year 148,000. A time plus a delay still fits into 64 bits."""
 
 
+UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_DURATION: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)([smhdw]?)")
+
+
 def seconds(value: float) -> int:
     """Convert seconds to microseconds."""
     if not math.isfinite(value):
         raise InvalidInputError(f"a time in seconds must be a finite number, not {value}")
     return round(value * SECOND)
+
+
+def parse_duration(name: str, text: str) -> int:
+    """Parse a duration such as 90, 90s, 15m, 24h or 7d; returns microseconds. `name` is its name in the error."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInputError(f"{name} takes a time such as 90s, 15m, 24h or 7d, not {text!r}")
+    return round(float(match[1]) * UNIT_SECONDS[match[2] or "s"] * SECOND)
 
 
 def clean_text(name: str, text: str, max_length: int = MAX_NAME_LENGTH) -> str:

@@ -13,6 +13,7 @@ import recorded_day
 from demo.contents import make_content
 from demo.pdf import write_pdf
 from doc_pages import Block, Shell, blocks, commands
+from inturn.store_types import DocumentFilter
 from inturn.stores import open_store
 
 ID = "0190f3c5-…"
@@ -89,6 +90,20 @@ def test_workers_and_processors(shell: Shell, page: str) -> None:
     with inturn.open(str(shell.folder / "inturn.db")) as queue:
         newest = queue.documents(limit=1).items[0]
         assert queue.result(newest.id) == {"bytes": newest.spec.size}
+
+
+def test_steps_and_parts(shell: Shell) -> None:
+    module, test = (block for block in blocks("docs/processing.md", "python") if "documents.py" in block.text[:30])
+    (typed,) = (block for block in blocks("docs/processing.md", "console") if "mypackage.documents" in block.text)
+    write_module(module, shell.folder)
+    path = write_module(test, shell.folder)
+    assert "2 passed" in shell.run(f"pytest -q -p no:cacheprovider {path.name}")
+    type_all(shell, typed)
+    with inturn.open(str(shell.folder / "inturn.db")) as queue:
+        (letter,) = queue.documents(DocumentFilter(parts=False), limit=9).items
+        assert queue.result(letter.id) == {
+            "pages": 2, "words": 4, "text": "DEAR SIRBEST WISHES", "missing": [],
+        }  # fmt: skip
 
 
 def test_the_test_of_a_processor(shell: Shell) -> None:

@@ -1,6 +1,7 @@
 """What the processes of these tests do, one line of JSON for each message.
 
 work(folder, options)    a worker; sends "ready" when it can be seen, its counts of outcomes at the end
+walk(url, blobs, options)  the same, for documents with a plan of steps
 submit(folder, seed)     submits without end; sends the ids of each call once it has returned
 tidy(folder)             maintenance, round after round without end; sends how many rounds
 """
@@ -20,6 +21,7 @@ from inturn.model import NewDocument
 from inturn.policy import RetryPolicy
 from inturn.queue import Queue
 from inturn.store_types import Submission
+from inturn.stores import open_store
 from inturn.stores.sqlite import SqliteStore
 from inturn.worker.maintenance import Maintenance
 from inturn.worker.worker import Worker, WorkerOptions
@@ -41,8 +43,15 @@ def open_queue(folder: str) -> tuple[Queue, FolderBlobs]:
 
 
 def work(folder: str, options: str) -> None:
-    queue, blobs = open_queue(folder)
-    worker = Worker(queue, "processors:act", blobs=blobs, options=WorkerOptions(**json.loads(options)))
+    run(*open_queue(folder), "processors:act", options)
+
+
+def walk(url: str, blobs: str, options: str) -> None:
+    run(Queue(open_store(url), retries=FAST_RETRIES), FolderBlobs(Path(blobs)), "step_processors:walk", options)
+
+
+def run(queue: Queue, blobs: FolderBlobs, processor: str, options: str) -> None:
+    worker = Worker(queue, processor, blobs=blobs, options=WorkerOptions(**json.loads(options)))
 
     def wait_until_seen() -> None:
         while not any(item.report.name == worker.name for item in queue.store.workers()):

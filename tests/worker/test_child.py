@@ -11,7 +11,7 @@ from inturn.worker.channel import Channel, Message
 from inturn.worker.child import Child, ChildDocument
 
 FACTS: dict[str, Any] = dict.fromkeys(
-    ("id", "customer", "name", "media_type", "size", "uri", "attempt", "path", "queue")
+    ("id", "customer", "name", "media_type", "size", "uri", "attempt", "path", "queue", "step")
 )
 
 

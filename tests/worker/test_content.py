@@ -10,9 +10,9 @@ from fetch_harness import FetchHarness, plain
 from inturn.blobs import Blobs, open_blobs
 from inturn.errors import BlobError
 from inturn.model import NewDocument
-from inturn.processor import Reject, Retry
+from inturn.processor_api import Reject, Retry
 from inturn.worker import content
-from inturn.worker.content import MAX_FILES, RESULT_FILE, ContentIO
+from inturn.worker.content import MAX_FILES, RESULT_FILE, ContentIO, StoredResult
 from inturn.worker.scratch import ScratchDir
 
 
@@ -59,13 +59,13 @@ def test_a_blob_is_tried_again_by_a_worker_that_has_blobs(blobs: Blobs, tmp_path
         ContentIO(None, None).prepare(spec)
     with pytest.raises(BlobError, match="needs a worker with --blobs"):
         ContentIO(None, None).store_result('"' + "x" * 300_000 + '"', (), tmp_path)
-    assert ContentIO(blobs, None).store_result("1", (), tmp_path) == ("1", ())
+    assert ContentIO(blobs, None).store_result("1", (), tmp_path) == StoredResult("1")
 
 
 def test_files_of_a_result_are_moved_to_the_blobs(blobs: Blobs, tmp_path: Path) -> None:
     for name in ("0", "1"):
         (tmp_path / name).write_text(f"table {name}")
-    text, files = ContentIO(blobs, None).store_result("1", [("b.csv", "1"), ("a.csv", "0")], tmp_path)
+    text, files, *_ = ContentIO(blobs, None).store_result("1", [("b.csv", "1"), ("a.csv", "0")], tmp_path)
     assert (text, [file.name for file in files]) == ("1", ["a.csv", "b.csv"])
     for number, file in enumerate(files):
         with blobs.open(file.blob) as source:

@@ -34,10 +34,10 @@ def make_dispatcher(*begun_at: float, took: float = TOOK) -> Dispatcher:
         SimpleNamespace(jobs={pid: job}, is_retiring=False, is_killed=False, is_busy=lambda: True, pid=pid)
         for pid, job in enumerate(jobs)
     ]
-    spec = SimpleNamespace(limits=None)
+    spec = SimpleNamespace(limits=None, processor="processors:act")
     pool: Any = SimpleNamespace(spec=spec, children=children, max_children=lambda: 2, jobs_per_child=lambda: 1)
     inflight: Any = FakeInflight(jobs)
-    dispatcher = Dispatcher(pool, inflight, SimpleNamespace(), WorkerOptions(), lambda *_: None)  # type: ignore[arg-type]
+    dispatcher = Dispatcher(pool, inflight, SimpleNamespace(steps=None), WorkerOptions(), lambda *_: None)  # type: ignore[arg-type]
     for _ in range(10):
         estimator_of(dispatcher).record_duration(took, None)
     return dispatcher

@@ -141,6 +141,18 @@ def test_g13_nonsense_on_the_channel_fails_its_document_alone(speaking: Speaking
     assert speaking.harness.store.paused() is None
 
 
+@pytest.mark.parametrize("reply", [["next", 0.0, "", [], "default"], ["split", 0.0, "", [], "default", "listing"]])
+def test_built_in_processor_names_no_queues(speaking: Speaking, reply: list[Any]) -> None:
+    """A parser that was taken over would send its document in circles."""
+    number = speaking.running.worker._inflight.last_number + 1  # noqa: SLF001 - what a child would have read
+    line = json.dumps([reply[0], number, *reply[1:]]).encode()
+    id_ = speaking.submit("hostile", b"=null\n" + line + b"\n")
+    assert speaking.ended(id_) is DocumentState.FAILED
+    document = speaking.harness.queue.document(id_)
+    assert document.step == 0
+    assert "malformed message" in (document.error or "")
+
+
 def test_a_child_that_never_begins_its_document_is_ended_and_another_gets_it(
     harness: WorkerHarness, marker_dir: Path
 ) -> None:

@@ -15,13 +15,14 @@ from inturn import __version__
 from inturn.cli import logs
 from inturn.cli.session import Session, redact_password
 from inturn.cli.worker import SETTING_NAMES as WORKER_SETTINGS
+from inturn.cli.worker import require_module_or_processor
 from inturn.config import Settings
 from inturn.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from inturn.http.state import AppState
 
-SETTING_NAMES: Final = ("host", "port", "auth", *WORKER_SETTINGS)
+SETTING_NAMES: Final = ("host", "port", "auth", "module", *WORKER_SETTINGS)
 REQUIRED_MODULES: Final = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
 WORKER_POLL_SECONDS: Final = 0.5
 MAX_RESTART_DELAY_SECONDS: Final = 30.0
@@ -47,6 +48,8 @@ def serve(
     from inturn.http.settings import server_settings  # noqa: PLC0415
     from inturn.http.state import AppState  # noqa: PLC0415
 
+    if workers:
+        require_module_or_processor(session.settings, session.settings.module)
     logs.configure(as_json=session.as_json, libraries=("uvicorn", "asyncio"))
     state = AppState(session.queue, session.blobs(may_create=True), server_settings(session.settings))
     server.require_live_api_key(state)
@@ -145,4 +148,9 @@ def _worker_flags(settings: Settings) -> list[str]:
     values = {name: getattr(settings, name) for name in ("store", *WORKER_SETTINGS)}
     flags = {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}
     flags["queue"] = flags.pop("queues")
-    return [part for name, value in flags.items() for part in (f"--{name}", value)]
+    if settings.module is not None:
+        del flags["processor"]
+        if not settings.is_set("queues"):
+            del flags["queue"]
+    arguments = [] if settings.module is None else [settings.module]
+    return [*arguments, *(part for name, value in flags.items() for part in (f"--{name}", value))]

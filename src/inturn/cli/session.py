@@ -95,6 +95,7 @@ COMMON_OPTIONS: Final = {
 SETTING_OPTIONS: Final = {
     "blobs": _setting("blobs", "URL", "Where documents' files are: a folder, or s3://bucket/prefix."),
     "processor": _setting("processor", "MODULE:FUNCTION", "Your processor; else the built-in one."),
+    "module": _setting("module", "MODULE", "A module with functions marked as the processors of queues."),
     "queues": _option("queues", list[str] | None, None, _QUEUES),
     "slots": _setting("slots", "N", "Documents to process at a time.", int),
     "lease": _duration_setting("lease", "SECONDS", "A worker without a heartbeat for this long loses its documents."),

@@ -4,7 +4,7 @@ import math
 import os
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -14,11 +14,12 @@ from inturn.cli.host_checks import sandbox_layers
 from inturn.cli.maintenance import create_maintenance
 from inturn.cli.session import Session, redact_password
 from inturn.config import DEFAULT_PROCESSOR, Settings
-from inturn.errors import InturnError
+from inturn.errors import InturnError, InvalidInputError
 from inturn.extract.limits import MEGABYTE, ExtractLimits
 from inturn.sandbox.confinement import SandboxLimits
-from inturn.values import clean_text, seconds
-from inturn.worker.options import WorkerOptions, parse_queues
+from inturn.values import SECOND, clean_text, seconds
+from inturn.worker.marked import find_processors, select_processors
+from inturn.worker.options import QueueOptions, WorkerOptions, parse_queues
 from inturn.worker.routing import processor_spec
 
 if TYPE_CHECKING:
@@ -30,8 +31,14 @@ LIMIT_SETTINGS = ("max_pages", "max_megapixels", "max_text", "max_unpacked", "ma
 SETTING_NAMES = ("blobs", "processor", "queues", "slots", "lease", "timeout", "grace", "fetch", "keep", *LIMIT_SETTINGS)
 
 
-def worker(
+def worker(  # noqa: PLR0913 - one for each option
     session: Session,
+    module: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODULE]", help="A module with functions marked as the processors of queues. [INTURN_MODULE]"
+        ),
+    ] = None,
     *,
     name: Annotated[str | None, typer.Option("--name", help="The worker's name; else a generated one.")] = None,
     sandbox: Annotated[
@@ -54,9 +61,9 @@ def worker(
 
     settings = session.settings
     logs.configure(as_json=session.as_json)
-    queues = parse_queues(settings.queues.split(","))
-    spec = processor_spec(queues, settings.processor)
-    box = _sandbox_limits(settings, spec, is_requested=sandbox)
+    served = _served_queues(settings, module or settings.module)
+    spec = processor_spec(served.paths, settings.processor)
+    box = _sandbox_limits(settings, spec, served.longest_timeout, is_requested=sandbox)
     options = WorkerOptions(
         slots=settings.slots,
         lease=seconds(settings.lease),
@@ -66,7 +73,8 @@ def worker(
         bounds=_extract_limits(settings),
         until_empty=until_empty,
         name="" if name is None else clean_text("a worker's name", name),
-        queues=queues,
+        queues=served.paths,
+        per_queue=served.options if box is None else served.with_timeout(settings.timeout),
     )
     session.require_queue()
     blobs = session.blobs(may_create=True)
@@ -78,7 +86,7 @@ def worker(
         maintenance=None if no_maintenance else create_maintenance(session, blobs),
         options=options,
     )
-    _log_start(settings, at_work.name, spec, box)
+    _log_start(settings, at_work.name, served, spec, box)
     if until_stdin_closes:
         threading.Thread(target=_stop_at_end_of_stdin, args=(at_work,), name="inturn-stdin", daemon=True).start()
     at_work.run()
@@ -87,6 +95,47 @@ def worker(
         raise InturnError(
             f"the queue is paused by {paused.name} and not empty: see inturn status, then run inturn resume"
         )
+
+
+class ServedQueues(NamedTuple):
+    """What a worker serves: the path of each queue's own processor, and the options of some."""
+
+    paths: dict[str, str | None]
+    options: dict[str, QueueOptions]
+
+    @property
+    def longest_timeout(self) -> int:
+        """The longest of the queues' own timeouts; 0 without any."""
+        return max((own.timeout or 0 for own in self.options.values()), default=0)
+
+    def with_timeout(self, timeout: float | None) -> dict[str, QueueOptions]:
+        """Return the options with a timeout for each queue: the sandbox itself has the longest of them."""
+        if not self.longest_timeout:
+            return self.options
+        usual = seconds(timeout or SandboxLimits().wall_seconds)
+        own = {name: self.options.get(name, QueueOptions()) for name in self.paths}
+        return {name: options._replace(timeout=options.timeout or usual) for name, options in own.items()}
+
+
+def require_module_or_processor(settings: Settings, module: str | None) -> None:
+    """Refuse a processor beside a module with processors: it would get no document."""
+    if module is not None and settings.is_set("processor"):
+        raise InvalidInputError(
+            f"give a module with processors ({module}) or one processor ({settings.processor}), not both; a queue may"
+            f" have another with --queue NAME=MODULE:FUNCTION"
+        )
+
+
+def _served_queues(settings: Settings, module: str | None) -> ServedQueues:
+    """Return the queues of a module, or of the settings; `--queue` chooses from those of the module, or adds one."""
+    if module is None:
+        return ServedQueues(parse_queues(settings.queues.split(",")), {})
+    require_module_or_processor(settings, module)
+    chosen = parse_queues(settings.queues.split(",")) if settings.is_set("queues") else {}
+    from_module = [name for name, path in chosen.items() if path is None]
+    marked = select_processors(module, find_processors(module), from_module if chosen else None)
+    paths = chosen | {name: processor.path for name, processor in marked.items()}
+    return ServedQueues(paths, {name: processor.options for name, processor in marked.items()})
 
 
 def _stop_at_end_of_stdin(worker: "Worker") -> None:
@@ -99,15 +148,16 @@ def _stop_at_end_of_stdin(worker: "Worker") -> None:
         worker.stop()
 
 
-def _sandbox_limits(settings: Settings, processor: str, *, is_requested: bool) -> SandboxLimits | None:
-    """Return the sandbox's limits, or None without a sandbox. CPU time is in proportion to the timeout."""
+def _sandbox_limits(
+    settings: Settings, processor: str, longest_timeout: int, *, is_requested: bool
+) -> SandboxLimits | None:
+    """Return the sandbox's limits, or None without a sandbox. CPU time is in proportion to the longest timeout."""
     if not is_requested and processor != DEFAULT_PROCESSOR:
         return None
     defaults, memory = SandboxLimits(), round(settings.max_memory * MEGABYTE)
-    if settings.timeout is None:
-        return SandboxLimits(memory_bytes=memory)
-    cpu = max(1, math.ceil(defaults.cpu_seconds * settings.timeout / defaults.wall_seconds))
-    return SandboxLimits(wall_seconds=settings.timeout, cpu_seconds=cpu, memory_bytes=memory)
+    wall = max(settings.timeout or defaults.wall_seconds, longest_timeout / SECOND)
+    cpu = max(1, math.ceil(defaults.cpu_seconds * wall / defaults.wall_seconds))
+    return SandboxLimits(wall_seconds=wall, cpu_seconds=cpu, memory_bytes=memory)
 
 
 def _extract_limits(settings: Settings) -> ExtractLimits:
@@ -126,12 +176,14 @@ def _fetcher(settings: Settings) -> "Fetcher | None":
     return Fetcher(hosts) if hosts else None
 
 
-def _log_start(settings: Settings, name: str, processor: str, limits: SandboxLimits | None) -> None:
+def _log_start(
+    settings: Settings, name: str, served: ServedQueues, processor: str, limits: SandboxLimits | None
+) -> None:
     store, blobs = redact_password(settings.store), settings.blobs or "none"
     logs.info(f"inturn {__version__}, worker {name}", worker=name, version=__version__)
     logs.info(f"store {store}, blobs {blobs}", store=store, blobs=settings.blobs)
     layers = None if limits is None else sandbox_layers()
     sandbox = layers or "none: the processor has the worker's rights (--sandbox confines it)"
     slots = f"{settings.slots} {'slot' if settings.slots == 1 else 'slots'}"
-    fields = {"processor": processor, "queues": settings.queues, "slots": settings.slots, "sandbox": layers}
+    fields = {"processor": processor, "queues": ",".join(served.paths), "slots": settings.slots, "sandbox": layers}
     logs.info(f"processor {processor}, {slots}, sandbox: {sandbox}", **fields)

@@ -6,9 +6,10 @@ Authors of stores find the contract suite in `inturn.testing.contract` (needs th
 from inturn.clock import ManualClock
 from inturn.queue import Queue
 from inturn.stores import open_store
-from inturn.testing.inline import GivenDocument, run_inline
+from inturn.testing.given import GivenDocument, GivenPart
+from inturn.testing.inline import run_inline, run_pipeline
 
-__all__ = ["GivenDocument", "ManualClock", "memory_queue", "run_inline"]
+__all__ = ["GivenDocument", "GivenPart", "ManualClock", "memory_queue", "run_inline", "run_pipeline"]
 
 
 def memory_queue(clock: ManualClock | None = None) -> Queue:

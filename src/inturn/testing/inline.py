@@ -1,23 +1,26 @@
-"""Run processors inline, in the test's own process, on a queue or on a fake document."""
+"""Run processors inline, in the test's own process, on the documents of a queue."""
 
 import asyncio
-import io
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, BinaryIO, Final
+from types import ModuleType
+from typing import Any, Final
 
 from inturn.blobs import Blobs
-from inturn.model import DEFAULT_QUEUE, Claim, Document
+from inturn.errors import InvalidInputError
+from inturn.model import DEFAULT_QUEUE, Document
 from inturn.processor_api import Reject, Retry, json_text
 from inturn.queue import DEFAULT_LEASE, Queue
+from inturn.testing.given import GivenDocument
+from inturn.worker.channel import JsonText
 from inturn.worker.content import ContentIO
 from inturn.worker.inflight import InflightJobs, Job
 from inturn.worker.invoke import (
+    SUCCESSES,
     ExecutionMode,
     InvocationResult,
     InvocationStatus,
@@ -25,64 +28,14 @@ from inturn.worker.invoke import (
     invoke,
     invoke_async,
     write_files,
+    write_step,
 )
-from inturn.worker_report import Progress
+from inturn.worker.marked import marked_functions, marks_of
+from inturn.worker.reply_store import DocumentIO, Reply, ReplyStore
+from inturn.worker.step_reader import Question, StepReader
+from inturn.worker.step_view import AskKind, EarlierSteps
 
 WORKER_NAME: Final = "inline"
-
-
-class GivenDocument:
-    """A fake document for a processor."""
-
-    def __init__(  # noqa: PLR0913 - one for each thing a processor may look at
-        self,
-        content: bytes = b"",
-        *,
-        name: str = "document",
-        customer: str = "customer",
-        media_type: str | None = None,
-        metadata: Mapping[str, Any] = MappingProxyType({}),
-        attempt: int = 1,
-        id: str = "018f3c5e-0000-7000-8000-000000000000",
-        uri: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-    ) -> None:
-        self.id = id
-        self.customer = customer
-        self.name = name
-        self.queue = queue
-        self.media_type = media_type
-        self.size: int | None = len(content)
-        self.uri = uri
-        self.attempt = attempt
-        self.metadata = metadata
-        self.cancelled = False
-        self.progress_reports: list[Progress] = []
-        """The progress that the processor reported."""
-        self._content = content
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-
-    def open(self) -> BinaryIO:
-        """Open the content."""
-        return io.BytesIO(self._content)
-
-    def path(self) -> Path:
-        """Write the content to a temporary file, which `close` removes."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="inturn-given-")
-        path = Path(self._folder.name) / "document"
-        path.write_bytes(self._content)
-        return path
-
-    def progress(self, done: float, total: float | None = None) -> None:
-        """Append to `progress_reports`."""
-        self.progress_reports.append(Progress(done, total))
-
-    def close(self) -> None:
-        """Remove the file that `path` made."""
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
 
 
 def run_inline(
@@ -90,70 +43,119 @@ def run_inline(
 ) -> list[Document]:
     """Process all claimable documents one by one; return them in their new states.
 
-    Retries keep their delay: advance the clock and call this again.
+    They are those of the queues that the processor is marked with, or else of the default queue. Retries keep their
+    delay: advance the clock and call this again.
     """
-    inflight, content_io = InflightJobs(queue, WORKER_NAME, DEFAULT_LEASE), ContentIO(blobs, None)
-    ids: list[str] = []
-    while len(ids) < limit:
-        jobs = inflight.ack_and_claim(1)
-        if not jobs:
-            break
-        ids.append(jobs[0].claim.document.id)
-        _process(inflight, content_io, jobs[0], processor)
-    inflight.ack_and_claim(0)
-    return [queue.document(id_) for id_ in dict.fromkeys(ids)]
+    names = [mark.queue for mark in marks_of(processor)] or [DEFAULT_QUEUE]
+    return InlineWorker(queue, dict.fromkeys(names, processor), blobs).run(limit)
 
 
-def _process(inflight: InflightJobs, content_io: ContentIO, job: Job, processor: Callable[..., Any]) -> None:
-    try:
-        with _open_document(content_io, job.claim) as document:
-            job.begun_at = time.monotonic()
-            result = _invoke(processor, document)
-    except (Reject, Retry) as error:
-        inflight.fail(job, error)
-        return
-    if result.status is InvocationStatus.DONE:
+def run_pipeline(
+    queue: Queue, module: ModuleType, *, blobs: Blobs | None = None, limit: int = 100_000
+) -> list[Document]:
+    """Process all claimable documents, and their parts, with the marked functions of a module, until none is left.
+
+    Returns them in their new states, in the order of their first steps. It may stand in for `inturn worker MODULE`.
+    """
+    processors = {name: function for name, (_, function) in marked_functions(module).items()}
+    return InlineWorker(queue, processors, blobs).run(limit)
+
+
+class InlineWorker:
+    """Does what a worker and its children do, in one thread."""
+
+    def __init__(self, queue: Queue, processors: Mapping[str, Callable[..., Any]], blobs: Blobs | None) -> None:
+        marks = [mark for function in processors.values() for mark in marks_of(function)]
+        attempts = {mark.queue: mark.options.max_attempts for mark in marks if mark.options.max_attempts is not None}
+        content = ContentIO(blobs, None)
+        self._queue = queue
+        self._processors = processors
+        self._inflight = InflightJobs(queue, WORKER_NAME, DEFAULT_LEASE, tuple(processors), attempts)
+        self._io = DocumentIO(content, ReplyStore(content, queue, is_sandboxed=False), StepReader(queue, blobs))
+
+    def run(self, limit: int) -> list[Document]:
+        """Process up to `limit` steps; return the documents."""
+        ids: list[str] = []
+        while len(ids) < limit and (jobs := self._ack_and_claim(1)):
+            ids.append(jobs[0].claim.document.id)
+            self._process(jobs[0])
+        self._ack_and_claim(0)
+        return [self._queue.document(id_) for id_ in dict.fromkeys(ids)]
+
+    def _ack_and_claim(self, limit: int) -> list[Job]:
+        try:
+            return self._inflight.ack_and_claim(limit)
+        except InvalidInputError:  # an outcome was refused: it fails its document
+            self._inflight.record_one_by_one()
+            return self._inflight.ack_and_claim(limit)
+
+    def _process(self, job: Job) -> None:
         with tempfile.TemporaryDirectory(prefix="inturn-inline-") as folder:
-            files = write_files(result.files, Path(folder), count())
-            inflight.finish(job, content_io.store_result(json_text(result.value), files, Path(folder)))
-    elif result.status is InvocationStatus.ERROR:
-        inflight.fail(job, result.reason)
-    else:
-        inflight.fail(
-            job,
-            Retry(result.reason, after=result.value)
-            if result.status is InvocationStatus.RETRY
-            else Reject(result.reason),
+            try:
+                with self._open_document(job.claim.document, Path(folder)) as document:
+                    job.begun_at = time.monotonic()
+                    result = _invoke(self._processors[job.claim.document.queue], document)
+                    self._finish(job, result, Path(folder))
+            except (Reject, Retry) as error:
+                self._inflight.fail(job, error)
+
+    def _finish(self, job: Job, result: InvocationResult, folder: Path) -> None:
+        match result.status:
+            case InvocationStatus.ERROR:
+                self._inflight.fail(job, result.reason)
+            case InvocationStatus.RETRY:
+                raise Retry(result.reason, after=result.value)
+            case InvocationStatus.REJECT:
+                raise Reject(result.reason)
+            case _:
+                reply = _reply(result, folder)
+                self._inflight.finish(job, self._io.replies.store(reply, job.claim.document, folder))
+
+    @contextmanager
+    def _open_document(self, document: Document, folder: Path) -> Iterator[GivenDocument]:
+        spec = document.spec
+        fake = GivenDocument(
+            self._read_content(document),
+            name=spec.name,
+            customer=document.customer,
+            media_type=spec.media_type,
+            metadata=spec.metadata,
+            attempt=document.attempt,
+            id=document.id,
+            uri=spec.uri,
+            queue=document.queue,
+            step=document.step,
         )
+
+        def ask(kind: AskKind, number: int, name: str | None) -> int:
+            return self._io.steps.answer(document, Question(kind, number, name))
+
+        fake.earlier = EarlierSteps(ask, folder, count(), document.step)
+        try:
+            yield fake
+        finally:
+            fake.close()
+
+    def _read_content(self, document: Document) -> bytes:
+        if not self._io.content.has_content(document.spec):
+            return b""
+        content = self._io.content.prepare(document.spec)
+        try:
+            return content.path.read_bytes()
+        finally:
+            content.close()
+
+
+def _reply(result: InvocationResult, folder: Path) -> Reply:
+    """Do what a child does with a result before it replies, and what the channel does with the reply."""
+    if result.status not in SUCCESSES:
+        raise AssertionError(result.status)
+    text, numbers = json_text(result.value), count()
+    files, step = write_files(result.files, folder, numbers), write_step(result.step, folder, numbers)
+    return Reply.parse(result.status, result.reason, files, [*step, JsonText(text, len(text.encode()))])
 
 
 def _invoke(processor: Callable[..., Any], document: GivenDocument) -> InvocationResult:
     if execution_mode(processor) is ExecutionMode.LOOP:
         return asyncio.run(invoke_async(processor, document))
     return invoke(processor, document)
-
-
-@contextmanager
-def _open_document(content_io: ContentIO, claim: Claim) -> Iterator[GivenDocument]:
-    document, spec = claim.document, claim.document.spec
-    content = b""
-    if content_io.has_content(spec):
-        document_content = content_io.prepare(spec)
-        try:
-            content = document_content.path.read_bytes()
-        finally:
-            document_content.close()
-    fake = GivenDocument(
-        content,
-        name=spec.name,
-        customer=document.customer,
-        media_type=spec.media_type,
-        metadata=spec.metadata,
-        attempt=document.attempt,
-        id=document.id,
-        uri=spec.uri,
-    )
-    try:
-        yield fake
-    finally:
-        fake.close()

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -27,10 +27,11 @@ from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InturnError
 from inturn.extract import parser
 from inturn.extract.limits import ExtractLimits
-from inturn.processor_api import Reject, describe_unfetched
+from inturn.processor_api import EndedPart, Reject, Retry, StoredFile, describe_unfetched
 from inturn.sandbox import allowed_paths, confinement, privileges
-from inturn.worker.channel import Channel, Message, encode_result
+from inturn.worker.channel import Channel, ChannelError, Message, encode_result
 from inturn.worker.invoke import (
+    SUCCESSES,
     ExecutionMode,
     InvocationResult,
     InvocationStatus,
@@ -40,8 +41,12 @@ from inturn.worker.invoke import (
     invoke_async,
     load_processor,
     write_files,
+    write_step,
 )
+from inturn.worker.open_files import DescriptorReader
+from inturn.worker.questions import OpenQuestions
 from inturn.worker.routing import load_processors, processor_paths
+from inturn.worker.step_view import AskKind, EarlierSteps
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,36 +54,6 @@ if TYPE_CHECKING:
 STDERR_FD: Final = 2
 PROGRESS_INTERVAL_SECONDS: Final = 0.25
 """Seconds between two progress messages of a document: a processor may report every page."""
-
-
-class DescriptorReader(io.RawIOBase):
-    """Reads a file at an offset of its own; readers of one descriptor would share the kernel's offset."""
-
-    def __init__(self, fd: int) -> None:
-        super().__init__()
-        self._fd = os.dup(fd)
-        self._offset = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        size = os.preadv(self._fd, [buffer], self._offset)
-        self._offset += size
-        return size
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: os.fstat(self._fd).st_size}[whence]
-        self._offset = max(0, base + offset)
-        return self._offset
-
-    def close(self) -> None:
-        if not self.closed:
-            os.close(self._fd)
-        super().close()
 
 
 class ChildDocument:
@@ -94,6 +69,7 @@ class ChildDocument:
         self.size: int | None = fields["size"]
         self.uri: str | None = fields["uri"]
         self.attempt: int = fields["attempt"]
+        self.step: int = fields["step"]
         self.metadata: Mapping[str, Any] = fields["metadata"]
         self.cancel_requested = False
         self.began_at = 0.0
@@ -102,6 +78,18 @@ class ChildDocument:
         self._child = child
         self._fd = fd
         self._progress_sent_at = 0.0
+        self._earlier = EarlierSteps(partial(child.ask, number), child.scratch, child.file_numbers, self.step)
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        return self._earlier.results
+
+    def result_files(self, queue: str) -> Mapping[str, StoredFile]:
+        return self._earlier.result_files(queue)
+
+    @property
+    def parts(self) -> Sequence[EndedPart]:
+        return self._earlier.parts
 
     @property
     def cancelled(self) -> bool:
@@ -136,7 +124,8 @@ class ChildDocument:
         raise Reject("this document has no content: nothing was uploaded, and it names no uri")
 
     def close(self) -> None:
-        """Close the content and delete its copy."""
+        """Close the content, and delete its copy and those of earlier steps' files."""
+        self._earlier.close()
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -151,14 +140,19 @@ class Child:
         self, channel: Channel, scratch: Path, processor: Processor, before_document: Callable[[], None] | None = None
     ) -> None:
         self.scratch = scratch
+        self.file_numbers = count()
         self._channel = channel
         self._processor = processor
         self._before_document = before_document
         self._send_lock = threading.Lock()
-        self._file_numbers = count()
+        self._receive_lock = threading.RLock()
         self._pending: deque[ChildDocument] = deque()
         self._documents: dict[int, ChildDocument] = {}
+        self._questions = OpenQuestions()
+        self._on_document: Callable[[ChildDocument], object] = self._pending.append
+        self._on_cancel: Callable[[int], object] = lambda _: None
         self._is_single_threaded = True
+        self._loop_thread: int | None = None
 
     def serve(self, mode: ExecutionMode, slots: int) -> None:
         """Process documents until the worker closes the channel."""
@@ -177,41 +171,73 @@ class Child:
         with self._send_lock:
             self._channel.send(*message, text=text, more=more)
 
+    def ask(self, document: int, kind: AskKind, number: int, name: str | None) -> int:
+        """Ask the worker for a file about a document, and wait for it; return its descriptor. Threads may call it."""
+        if document not in self._documents:
+            raise Retry("the document is no longer processed, so its earlier steps cannot be read")
+        asked, question = self._questions.add(document)
+        if document not in self._documents:  # it ended meanwhile
+            self._questions.end(document)
+        self.send("ask", document, asked, [kind, number, name])
+        if not self._is_single_threaded and threading.get_ident() != self._loop_thread:
+            question.answered.wait()  # another thread reads the channel
+        while not question.answered.is_set():
+            with self._receive_lock:
+                if not question.answered.is_set() and not self._receive():
+                    os._exit(0)
+        return question.take()
+
     def poll_messages(self) -> None:
         """Read new messages of the worker without waiting, unless another thread or the loop reads them."""
-        if self._is_single_threaded and select.select([self._channel], [], [], 0)[0]:
-            self._receive()
+        if self._is_single_threaded and self._receive_lock.acquire(blocking=False):
+            try:
+                if select.select([self._channel], [], [], 0)[0]:
+                    self._receive()
+            finally:
+                self._receive_lock.release()
 
-    def _receive(self) -> list[ChildDocument] | None:
-        """Wait for messages and return new documents, also added to the pending ones; None when the worker is gone."""
-        messages = self._channel.receive()
-        if messages is None:
-            return None
-        documents = [document for message in messages if (document := self._handle_message(message)) is not None]
-        self._pending.extend(documents)
-        return documents
+    def _receive(self) -> bool:
+        """Wait for messages of the worker and handle them; return False when it is gone."""
+        try:
+            messages = self._channel.receive()
+        except ChannelError as error:
+            print(error, file=sys.stderr, flush=True)  # noqa: T201 - for the worker's log
+            os._exit(1)
+        for message in messages or ():
+            self._handle_message(message)
+        return messages is not None
 
-    def _handle_message(self, message: Message) -> ChildDocument | None:
-        if message[0] == "work":
-            _, number, fields, has_file = message
-            document = ChildDocument(self, number, fields, self._channel.take_fd() if has_file else None)
-            self._documents[number] = document
-            return document
-        if message[0] == "cancel" and message[1] in self._documents:
-            self._documents[message[1]].cancel_requested = True
-        return None
+    def _handle_message(self, message: Message) -> None:
+        match message:
+            case ["work", number, fields, has_file]:
+                document = ChildDocument(self, number, fields, self._channel.take_fd() if has_file else None)
+                self._documents[number] = document
+                self._on_document(document)
+            case ["cancel", number] if number in self._documents:
+                self._documents[number].cancel_requested = True
+                self._on_cancel(number)
+            case ["answer", number, status, reason]:
+                is_answered = status == InvocationStatus.DONE
+                self._questions.answer(number, self._channel.take_fd() if is_answered else None, status, reason)
+
+    def _forget(self, document: ChildDocument) -> None:
+        self._documents.pop(document.number, None)
+        self._questions.end(document.number)
 
     # -- one by one -------------------------------------------------------------------------------------------------
 
     def _serve_sequentially(self) -> None:
-        while self._pending or self._receive() is not None:
+        while True:
             while self._pending:
                 self._process(self._pending.popleft())
+            with self._receive_lock:
+                if not self._pending and not self._receive():
+                    return
 
     def _begin_unless_cancelled(self, document: ChildDocument) -> bool:
         """Report the start of a document to the worker; return False if it was cancelled before."""
         if document.cancel_requested:
-            self._documents.pop(document.number, None)
+            self._forget(document)
             document.close()
             with self._send_lock:
                 self._channel.send_buffered()
@@ -233,13 +259,15 @@ class Child:
         """Send the result; in one write with the start of the next document, if that can start now."""
         number, reason = document.number, result.reason.encode(errors="replace").decode()
         more = self._is_single_threaded and bool(self._pending) and not self._pending[0].cancel_requested
-        self._documents.pop(number, None)
+        self._forget(document)
         try:
-            files = write_files(result.files, self.scratch, self._file_numbers) if result.files else []
-            text = encode_result(result.value) if result.status is InvocationStatus.DONE else None
-            value = () if result.status is InvocationStatus.DONE else (result.value,)
+            files = write_files(result.files, self.scratch, self.file_numbers) if result.files else []
+            step = write_step(result.step, self.scratch, self.file_numbers)
+            is_success = result.status in SUCCESSES
+            text = encode_result(result.value) if is_success else None
+            value = () if is_success else (result.value,)
             took = time.monotonic() - document.began_at
-            self.send(result.status, number, took, reason, files, *value, text=text, more=more)
+            self.send(result.status, number, took, reason, files, *step, *value, text=text, more=more)
         except (OSError, TypeError, ValueError, RecursionError) as error:
             detail = str(error).encode(errors="replace").decode()
             reason = f"the result cannot be stored: {detail}; a result is JSON, and its files are bytes or paths"
@@ -254,9 +282,9 @@ class Child:
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
 
         with ThreadPoolExecutor(slots) as threads:
-            while (documents := self._receive()) is not None:
-                for document in documents:
-                    threads.submit(self._process, document)
+            self._on_document = lambda document: threads.submit(self._process, document)
+            while self._receive():
+                pass
             os._exit(0)  # the worker is gone, and so is the reader of what the threads still do
 
     # -- in an event loop ------------------------------------------------------------------------------------------
@@ -267,19 +295,17 @@ class Child:
         loop, closed, free_slots = asyncio.get_running_loop(), asyncio.Event(), asyncio.Semaphore(slots)
         tasks: dict[int, asyncio.Task[None]] = {}
 
+        def on_document(document: ChildDocument) -> None:
+            tasks[document.number] = loop.create_task(self._process_async(document, free_slots))
+            tasks[document.number].add_done_callback(partial(_remove_task, tasks, document.number))
+
         def on_readable() -> None:
-            documents = self._receive()
-            if documents is None:
+            if not self._receive():
                 loop.remove_reader(self._channel)
                 closed.set()
-                return
-            for document in documents:
-                tasks[document.number] = loop.create_task(self._process_async(document, free_slots))
-                tasks[document.number].add_done_callback(partial(_remove_task, tasks, document.number))
-            for number, task in tasks.items():
-                if number in self._documents and self._documents[number].cancel_requested:
-                    task.cancel()
 
+        self._loop_thread = threading.get_ident()
+        self._on_document, self._on_cancel = on_document, lambda number: tasks[number].cancel()
         loop.add_reader(self._channel, on_readable)
         await closed.wait()
         os._exit(0)

@@ -16,6 +16,7 @@ from inturn.processor_api import Reject, Retry
 from inturn.queue import Queue
 from inturn.validation import fits_row
 from inturn.values import clean_text
+from inturn.worker.part_listing import open_left_file
 from inturn.worker.scratch import ScratchDir
 
 MAX_INLINE_BYTES: Final = 1 << 20
@@ -36,10 +37,14 @@ class DocumentContent(NamedTuple):
 
 
 class StoredResult(NamedTuple):
-    """A result as the store holds it: JSON text and files."""
+    """A result as the store holds it: JSON text and files, and where the document goes."""
 
     text: str
     files: tuple[ResultFile, ...] = ()
+    queue: str | None = None
+    """That of the next step, if the processor named it."""
+    parts: tuple[NewDocument, ...] | None = None
+    """What the document is split into."""
 
 
 class ContentIO:
@@ -56,7 +61,9 @@ class ContentIO:
 
     def can_prepare_inline(self, spec: NewDocument) -> bool:
         """Return whether `prepare` is quick enough for the main loop."""
-        return isinstance(self._blobs, FolderBlobs) and spec.uri is None and (spec.size or 0) <= MAX_INLINE_BYTES
+        if spec.uri is not None or spec.size is None:  # a part's share of a content has no size
+            return False
+        return isinstance(self._blobs, FolderBlobs) and spec.size <= MAX_INLINE_BYTES
 
     def prepare(self, spec: NewDocument) -> DocumentContent:
         """Open a document's content; raise Reject or Retry if that fails."""
@@ -109,24 +116,24 @@ class ContentIO:
         return StoredResult(text, tuple(sorted(stored)))
 
     def _store_file(self, name: str, path: Path, max_bytes: int) -> ResultFile:
-        """Move a file into the blobs. The flags refuse links, and pipes that would block: the child may be hostile."""
+        """Move a file into the blobs."""
         name = clean_text("a result file's name", name)
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as source:
+        with open_left_file(path) as source:
             try:
-                blob = self._require_blobs().put(source, limit=max_bytes)
+                blob = self.require_blobs().put(source, limit=max_bytes)
             except BlobTooLargeError as error:
                 raise Reject(f"a result's files may have {MAX_FILES_BYTES >> 20:,} MB together") from error
         path.unlink(missing_ok=True)
         return ResultFile(name, blob.key, blob.size, blob.sha256)
 
     def _store_bytes(self, name: str, data: bytes, media_type: str) -> ResultFile:
-        with self._require_blobs().begin() as writing:
+        with self.require_blobs().begin() as writing:
             writing.write(data)
             blob = writing.commit()
         return ResultFile(name, blob.key, blob.size, blob.sha256, media_type)
 
-    def _require_blobs(self) -> Blobs:
+    def require_blobs(self) -> Blobs:
+        """Return the blobs; raise BlobError if this worker has none."""
         if self._blobs is None:
             raise BlobError("a result with files, or one larger than 256 KB, needs a worker with --blobs")
         return self._blobs
@@ -139,11 +146,16 @@ def read_result(queue: Queue, blobs: Blobs | None, id_: str) -> Any:
 
 def read_result_text(queue: Queue, blobs: Blobs | None, id_: str) -> str:
     """Read a done document's result as stored JSON text, without parsing it; `null` before it is done."""
-    files = {file.name: file for file in queue.files(id_)}
-    if RESULT_FILE not in files:
-        return queue.result_json(id_) or "null"
+    return stored_text(queue.result_json(id_), queue.files(id_), blobs)
+
+
+def stored_text(text: str | None, files: Sequence[ResultFile], blobs: Blobs | None) -> str:
+    """Read a result of a document or of one of its steps as JSON text, from its row or its blob."""
+    large = next((file for file in files if file.name == RESULT_FILE), None)
+    if large is None:
+        return text or "null"
     if blobs is None:
         raise InturnError("this result is stored in the blobs: name their place with --blobs")
-    blobs.check(files[RESULT_FILE].blob, files[RESULT_FILE].sha256)
-    with blobs.open(files[RESULT_FILE].blob) as source:
+    blobs.check(large.blob, large.sha256)
+    with blobs.open(large.blob) as source:
         return source.read().decode()

@@ -2,21 +2,24 @@
 
 import logging
 import math
+import os
 import selectors
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.processor_api import Reject, Retry
-from inturn.validation import MAX_RESULT_BYTES
 from inturn.values import SECOND
-from inturn.worker.channel import JsonText, Message
+from inturn.worker.answers import Answers
+from inturn.worker.channel import Message
 from inturn.worker.circuit_breaker import TRIP_CUSTOMERS, TRIP_FAILURES, CircuitBreaker
-from inturn.worker.content import ContentIO, DocumentContent, StoredResult
+from inturn.worker.content import DocumentContent, StoredResult
+from inturn.worker.in_thread import RunInThread, try_call
 from inturn.worker.inflight import InflightJobs, Job
-from inturn.worker.invoke import ExecutionMode, InvocationStatus
+from inturn.worker.invoke import SUCCESSES, ExecutionMode, InvocationStatus
 from inturn.worker.options import WorkerOptions
 from inturn.worker.pool import (
     RECYCLE_MEMORY_SHARE,
@@ -26,6 +29,8 @@ from inturn.worker.pool import (
     ProcessPool,
 )
 from inturn.worker.prefetch import CLAIM_LEAD_SECONDS, PredictedEnd, PrefetchEstimator
+from inturn.worker.reply_store import DocumentIO, Reply
+from inturn.worker.routing import processor_paths
 from inturn.worker.scratch import exceeds_size
 from inturn.worker_report import Progress
 
@@ -38,20 +43,6 @@ SCRATCH_CHECK_INTERVAL_SECONDS: Final = 1.0
 """Seconds between two checks of the disk space that a sandboxed child uses."""
 MAX_SCRATCH_ENTRIES: Final = 10_000
 
-Callback = Callable[[Any, Exception | None], None]
-RunInThread = Callable[[Callable[[], Any], Callback], None]
-"""Calls a function in another thread, then the callback in the loop's thread."""
-
-
-class Reply(NamedTuple):
-    """A child's message about the end of a document."""
-
-    status: InvocationStatus
-    value: Any
-    """With DONE a `JsonText`; with RETRY the seconds until then, or None."""
-    reason: str
-    files: Any
-
 
 class Dispatcher:
     """Distributes claimed documents among the children. Used by the worker's loop alone."""
@@ -60,7 +51,7 @@ class Dispatcher:
         self,
         pool: ProcessPool,
         inflight: InflightJobs,
-        content: ContentIO,
+        io: DocumentIO,
         options: WorkerOptions,
         run_in_thread: RunInThread,
     ) -> None:
@@ -70,24 +61,30 @@ class Dispatcher:
         """Claimed documents that wait for a child."""
         self.is_closing = False
         self._inflight = inflight
-        self._content = content
+        self._io = io
+        self._answers = Answers(io.steps, run_in_thread, self._send)
         self._run_in_thread = run_in_thread
-        self._breaker = CircuitBreaker()
+        self._breakers: defaultdict[str, CircuitBreaker] = defaultdict(CircuitBreaker)
         limits = pool.spec.limits
         self._timeout = options.timeout / SECOND if limits is None else limits.wall_seconds
+        self._timeouts = {
+            queue: own.timeout / SECOND for queue, own in options.per_queue.items() if own.timeout is not None
+        }
+        """By queue; those of other queues have `_timeout`."""
         self._max_documents_per_child = options.documents_per_child if limits is None else limits.documents_per_child
         self._max_child_memory = (
             options.memory_per_child if limits is None else int(limits.memory_bytes * RECYCLE_MEMORY_SHARE)
         )
+        self._processor_paths = processor_paths(pool.spec.processor)
         self._failed_starts = 0
         self._prefetch = PrefetchEstimator()
-        self.breaker_error: str | None = None
-        """The last error, once the breaker has tripped: nothing more is claimed until the queue is paused."""
-        self._last_job_at_trip = 0
+        self.breaker_errors: dict[str, str] = {}
+        """By queue the last error, once its breaker has tripped: nothing more is claimed until the queue is paused."""
+        self._last_job_at_trip: dict[str, int] = {}
 
     def free_slots(self) -> int:
         """Return how many documents could be started now, or within `CLAIM_LEAD_SECONDS`."""
-        if self.breaker_error is not None:
+        if self.breaker_errors:
             return 0
         now = time.monotonic()
         soon = sum(end.is_claimable(now) for end in self._predicted_ends())
@@ -145,12 +142,12 @@ class Dispatcher:
             spec = job.claim.document.spec
             if job.is_dropped:
                 self._inflight.drop(job)
-            elif job.content is not None or not self._content.has_content(spec):
+            elif job.content is not None or not self._io.content.has_content(spec):
                 self._send_job(child, job)
-            elif self._content.can_prepare_inline(spec):
-                self._on_prepared(job, *try_call(partial(self._content.prepare, spec)))
+            elif self._io.content.can_prepare_inline(spec):
+                self._on_prepared(job, *try_call(partial(self._io.content.prepare, spec)))
             else:
-                self._run_in_thread(partial(self._content.prepare, spec), partial(self._on_prepared, job))
+                self._run_in_thread(partial(self._io.content.prepare, spec), partial(self._on_prepared, job))
 
     def release_all_unstarted(self) -> None:
         """Release the documents that no child has started."""
@@ -181,21 +178,29 @@ class Dispatcher:
             "id": document.id,
             "customer": document.customer,
             "name": spec.name,
-            "queue": spec.queue,
+            "queue": document.queue,
             "media_type": spec.media_type,
-            "size": spec.size,
+            "size": spec.size if spec.size is not None or content is None else os.fstat(content.fd).st_size,
             "uri": spec.uri,
             "attempt": document.attempt,
+            "step": document.step,
             "metadata": dict(spec.metadata),
             "path": None if content is None or self.pool.spec.limits is not None else str(content.path),
         }
         child.send_job(job, fields, None if content is None else content.fd)
         child.jobs_sent += 1
-        if not child.channel.flush():
-            self.selector.modify(child.channel, selectors.EVENT_READ | selectors.EVENT_WRITE, child)
+        self._flush(child)
         if child.jobs_sent >= self._max_documents_per_child and not child.is_retiring:
             child.is_retiring = True
             self.start_child()  # while the other processes its last document
+
+    def _send(self, child: ChildProcess, message: Sequence[Any], fds: Sequence[int]) -> None:
+        child.channel.send_nowait(*message, fds=fds)
+        self._flush(child)
+
+    def _flush(self, child: ChildProcess) -> None:
+        if not child.channel.flush():
+            self.selector.modify(child.channel, selectors.EVENT_READ | selectors.EVENT_WRITE, child)
 
     def _free_child(self) -> ChildProcess | None:
         """Return the child with the fewest documents, or a new one if all are busy and the pool may grow."""
@@ -226,13 +231,15 @@ class Dispatcher:
         if mask & selectors.EVENT_READ:
             messages = child.receive()
             for message in messages or ():
+                if child.is_distrusted:
+                    break
                 try:
                     self._on_message(child, message)
                 except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError):
                     # The error is not logged: it may quote the document.
                     log.error("child %d sent a malformed message and is killed", child.pid)  # noqa: TRY400
+                    child.is_distrusted = True
                     child.kill("it sent a malformed message")
-                    break
             if messages is None:
                 self._reap(child)
 
@@ -249,32 +256,40 @@ class Dispatcher:
             if job.begun_at is None:  # a second start would gain time
                 job.begun_at = min(max(job.sent_at, _finite_number(rest[1])), time.monotonic())
                 log.debug("document %s: started in child %d", job.claim.document.id, child.pid)
+        elif kind == "ask":
+            _, number, question = rest
+            self._answers.on_question(child, job, number, question)
         elif kind == "progress":
             job.progress = Progress(_finite_number(rest[1]), None if rest[2] is None else _finite_number(rest[2]))
         else:
-            (_, duration, reason, files, value), status = rest, InvocationStatus(kind)
+            _, duration, reason, files, *step = rest
+            reply = Reply.parse(InvocationStatus(kind), reason, files, step)
+            if reply.queue is not None and self._is_built_in(job):
+                raise ValueError("the built-in processor names no queues")
             duration = job.record_duration(_finite_number(duration))
-            if status is InvocationStatus.DONE and not isinstance(value, JsonText):
-                raise TypeError("a result that the channel has not checked")
-            if status is InvocationStatus.ERROR:
+            if reply.status is InvocationStatus.ERROR:
                 self._prefetch.reset()
             else:
                 self._prefetch.record_duration(duration, job.claim.document.spec.pages)
-            self._on_reply(child, job, Reply(status, value, str(reason), files))
+            self._on_reply(child, job, reply)
+
+    def _is_built_in(self, job: Job) -> bool:
+        paths = self._processor_paths
+        return paths.get(job.claim.document.queue, paths.get(None)) == DEFAULT_PROCESSOR
 
     def _on_reply(self, child: ChildProcess, job: Job, reply: Reply) -> None:
-        status, value, reason, files = reply
+        status, value, reason = reply.status, reply.value, reply.reason
         job.is_finished, child.free_since = True, time.monotonic()
-        if status is InvocationStatus.DONE:
-            if (files or value.size > MAX_RESULT_BYTES) and not job.is_dropped:
-                store_result = partial(self._content.store_result, value.json, files, child.scratch)
-                self._run_in_thread(store_result, partial(self._on_result_stored, child, job))
+        if status in SUCCESSES:
+            if not (job.is_dropped or self._io.replies.can_store_inline(reply)):
+                store = partial(self._io.replies.store, reply, job.claim.document, child.scratch)
+                self._run_in_thread(store, partial(self._on_result_stored, child, job))
                 return
-            self._inflight.finish(job, StoredResult(value.json))
+            self._inflight.finish(job, StoredResult(value.json, queue=reply.queue))
         del child.jobs[job.number]
         if status is InvocationStatus.ERROR:
             self._inflight.fail(job, reason)
-        elif status is not InvocationStatus.DONE:
+        elif status not in SUCCESSES:
             self._inflight.fail(job, Retry(reason, after=value) if status is InvocationStatus.RETRY else Reject(reason))
         self._update_breaker(job, reason if status is InvocationStatus.ERROR else None)
         self._retire_if_due(child)
@@ -296,13 +311,16 @@ class Dispatcher:
         self._retire_if_due(child)
 
     def _update_breaker(self, job: Job, error: str | None) -> None:
-        """Count an error or a success; documents claimed before the breaker last tripped are not counted again."""
+        """Count an error or a success in its queue; documents claimed before the breaker last tripped do not count."""
+        document = job.claim.document
+        breaker = self._breakers[document.queue]
         if error is None:
-            self._breaker.record_success()
-        elif job.number <= self._last_job_at_trip or job.is_dropped:
+            breaker.record_success()
+        elif job.number <= self._last_job_at_trip.get(document.queue, 0) or job.is_dropped:
             return
-        elif self._breaker.record_failure(job.claim.document.id, job.claim.document.customer):
-            self.breaker_error, self._last_job_at_trip = error, self._inflight.last_number
+        elif breaker.record_failure(document.id, document.customer):
+            self.breaker_errors[document.queue] = error
+            self._last_job_at_trip[document.queue] = self._inflight.last_number
             log.info(
                 "circuit breaker tripped: %d documents of %d customers failed in a row", TRIP_FAILURES, TRIP_CUSTOMERS
             )
@@ -340,6 +358,10 @@ class Dispatcher:
             if self._failed_starts >= MAX_FAILED_STARTS:
                 raise ProcessorError(f"the processor's process does not start: {exit_reason}")
 
+    def _timeout_of(self, *jobs: Job) -> float:
+        """Return the seconds that the one that may take longest has."""
+        return max(self._timeouts.get(job.claim.document.queue, self._timeout) for job in jobs)
+
     # -- deadlines -------------------------------------------------------------------------------------------------
 
     def deadlines(self) -> Iterator[float]:
@@ -350,12 +372,13 @@ class Dispatcher:
             if self.pool.spec.limits is not None and child.is_busy():
                 yield child.scratch_checked_at + SCRATCH_CHECK_INTERVAL_SECONDS
             if (since := child.stalled_since()) is not None:
-                yield since + self._timeout
+                yield since + self._timeout_of(*child.jobs.values())
             has_next = self.pool.jobs_per_child() == 1 and any(job.begun_at is None for job in child.jobs.values())
             for job in child.jobs.values():
                 if job.begun_at is not None and not job.is_finished:
                     late = self._prefetch.late_after(job.claim.document.spec.pages)
-                    yield job.begun_at + (min(late, self._timeout) if has_next else self._timeout)
+                    timeout = self._timeout_of(job)
+                    yield job.begun_at + (min(late, timeout) if has_next else timeout)
                     if job.kill_at is not None:
                         yield job.kill_at
 
@@ -376,17 +399,19 @@ class Dispatcher:
                     child.kill(
                         f"it wrote more than {limits.scratch_bytes >> 20} MB or {MAX_SCRATCH_ENTRIES:,} files to disk"
                     )
-            if (since := child.stalled_since()) is not None and now > since + self._timeout:
-                child.kill(f"it did not begin a document within {self._timeout:g} s")
+            if (since := child.stalled_since()) is not None:
+                timeout = self._timeout_of(*child.jobs.values())
+                if now > since + timeout:
+                    child.kill(f"it did not begin a document within {timeout:g} s")
             for job in list(child.jobs.values()):
                 if job.number in child.jobs and job.begun_at is not None and not job.is_finished:
                     self._enforce_job_deadlines(child, job, job.begun_at, now)
 
     def _enforce_job_deadlines(self, child: ChildProcess, job: Job, begun_at: float, now: float) -> None:
-        pages = job.claim.document.spec.pages
-        if now >= begun_at + self._timeout:
+        pages, timeout = job.claim.document.spec.pages, self._timeout_of(job)
+        if now >= begun_at + timeout:
             del child.jobs[job.number]
-            reason = f"it took longer than {self._timeout:g} s"
+            reason = f"it took longer than {timeout:g} s"
             self._inflight.fail(job, reason)
             self._update_breaker(job, reason)
             child.killed_by_worker = True
@@ -419,14 +444,6 @@ class Dispatcher:
                     self._inflight.drop(job)
                 elif self.pool.mode is ExecutionMode.PROCESSES:
                     job.kill_at = time.monotonic() + CANCEL_GRACE_SECONDS
-
-
-def try_call(function: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """Call a function; return its value, or the exception that it raised."""
-    try:
-        return function(), None
-    except Exception as error:  # noqa: BLE001 - returned to the caller
-        return None, error
 
 
 def _finite_number(value: Any) -> float:

@@ -5,19 +5,21 @@ import math
 import re
 import threading
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from inturn.errors import StoreError
+from inturn.errors import InvalidInputError, StoreError
 from inturn.model import DEFAULT_QUEUE, Claim, Document
 from inturn.processor_api import Reject, Retry
 from inturn.queue import Queue
 from inturn.store_types import AckStatus, Outcome, OutcomeKind, Work
 from inturn.values import SECOND, seconds
 from inturn.worker.content import DocumentContent, StoredResult
+from inturn.worker.step_reader import Question
 from inturn.worker_report import Progress
 
 log: Final = logging.getLogger("inturn.worker")
@@ -26,6 +28,8 @@ MAX_RECORD_FAILURES: Final = 3
 """Attempts to record a single outcome before it is dropped."""
 MAX_LOGGED_CHARS: Final = 200
 """Characters of a failure's reason in the log."""
+NO_ATTEMPTS: Final[Mapping[str, int]] = MappingProxyType({})
+"""By queue: the attempts of its steps. Those of other queues have the attempts of their documents."""
 _FRAME: Final = re.compile(r'^  File "([^"\n]*)", line (\d+), in ([^\n]*)$', re.MULTILINE)
 _CLASS: Final = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
@@ -38,6 +42,13 @@ class OutcomeCounts(NamedTuple):
     failed: int = 0
     handed_back: int = 0
     stale: int = 0
+    moved_on: int = 0
+    """Steps after which the document went to another queue."""
+    split: int = 0
+
+
+_COUNTED_AS: Final = {OutcomeKind.NEXT: "moved_on"}
+"""Where another name is clearer than the kind's."""
 
 
 @dataclass(eq=False, slots=True)
@@ -61,6 +72,8 @@ class Job:
     """The processor has replied."""
     is_settled: bool = False
     """Its outcome is known; later replies are ignored."""
+    questions: deque[tuple[int, Question]] = field(default_factory=deque)
+    """What its child asks about earlier steps, with the number of each question."""
     record_failures: int = 0
     """How often the store refused its outcome with an unexpected error."""
 
@@ -89,8 +102,16 @@ class Job:
 class InflightJobs:
     """Holds jobs by number, and outcomes that wait for the next commit. The heartbeat's thread reads the jobs too."""
 
-    def __init__(self, queue: Queue, worker: str, lease: int, queues: Sequence[str] = (DEFAULT_QUEUE,)) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        worker: str,
+        lease: int,
+        queues: Sequence[str] = (DEFAULT_QUEUE,),
+        max_attempts: Mapping[str, int] = NO_ATTEMPTS,
+    ) -> None:
         self._queue = queue
+        self._max_attempts = max_attempts
         self._worker = worker
         self._lease = lease
         self._queues = queues
@@ -147,7 +168,11 @@ class InflightJobs:
                 self._send([(job, outcome)], 0)
             except StoreError:
                 self.outcomes.append((job, outcome))
-            except Exception:
+            except Exception as error:
+                if isinstance(error, InvalidInputError) and outcome.kind is not OutcomeKind.FAILED:
+                    # One queue too many, for example: the store would refuse it again.
+                    self.outcomes.append((job, self._queue.failed(job.claim, str(error), final=True)))
+                    continue
                 job.record_failures += 1
                 if job.record_failures < MAX_RECORD_FAILURES:
                     self.outcomes.append((job, outcome))
@@ -188,24 +213,38 @@ class InflightJobs:
             log.warning("document %s: its claim was lost, so its outcome is dropped", outcome.id)
         elif outcome.kind is OutcomeKind.FAILED:
             document = job.claim.document
-            again = outcome.retry_in is not None and document.attempt < document.spec.max_attempts
+            max_attempts = outcome.max_attempts or document.spec.max_attempts
+            again = outcome.retry_in is not None and document.attempt < max_attempts
             self._counts["retried" if again else "failed"] += 1
-            _log_failure(document, outcome.error or "", again=again)
+            _log_failure(document, outcome.error or "", max_attempts, again=again)
         else:
-            self._counts[outcome.kind] += 1
-            log.debug("document %s: %s", outcome.id, "released" if outcome.kind is OutcomeKind.RELEASED else "finished")
+            self._counts[_COUNTED_AS.get(outcome.kind, outcome.kind)] += 1
+            log.debug("document %s: %s", outcome.id, _describe_end(outcome))
 
     # -- outcomes ---------------------------------------------------------------------------------------------------
 
     def finish(self, job: Job, result: StoredResult) -> None:
-        """Record a result with the next commit."""
-        self._settle(job, self._queue.done(job.claim)._replace(result=result.text, files=result.files))
+        """Record a result with the next commit; fail the document if it cannot go where its processor sent it."""
+        try:
+            outcome = self._outcome(job.claim, result)
+        except InvalidInputError as error:
+            self.fail(job, Reject(str(error)))
+            return
+        self._settle(job, outcome._replace(result=result.text, files=result.files))
+
+    def _outcome(self, claim: Claim, result: StoredResult) -> Outcome:
+        if result.queue is None:
+            return self._queue.done(claim)
+        if result.parts is None:
+            return self._queue.next_step(claim, result.queue)
+        return self._queue.split(claim, result.parts, result.queue)
 
     def fail(self, job: Job, reason: Exception | str) -> None:
         """Record a failure with the next commit: a `Reject` is final, other reasons allow another attempt."""
         after = _retry_delay(reason.after) if isinstance(reason, Retry) else None
-        final = isinstance(reason, Reject)
-        self._settle(job, self._queue.failed(job.claim, str(reason), final=final, retry_in=after))
+        final, max_attempts = isinstance(reason, Reject), self._max_attempts.get(job.claim.document.queue)
+        outcome = self._queue.failed(job.claim, str(reason), final=final, retry_in=after, max_attempts=max_attempts)
+        self._settle(job, outcome)
 
     def release(self, job: Job) -> None:
         """Give the claim back with the next commit; that costs no attempt."""
@@ -232,8 +271,20 @@ class InflightJobs:
             self.outcomes.append((job, outcome))
 
 
-def _log_failure(document: Document, error: str, *, again: bool) -> None:
-    attempt, max_attempts, reason = document.attempt, document.spec.max_attempts, describe_failure(error)
+def _describe_end(outcome: Outcome) -> str:
+    match outcome.kind:
+        case OutcomeKind.RELEASED:
+            return "released"
+        case OutcomeKind.NEXT:
+            return f"moved on to the queue {outcome.queue}"
+        case OutcomeKind.SPLIT:
+            return f"split into {len(outcome.parts)} parts"
+        case _:
+            return "finished"
+
+
+def _log_failure(document: Document, error: str, max_attempts: int, *, again: bool) -> None:
+    attempt, reason = document.attempt, describe_failure(error)
     log.warning(
         "document %s of customer %s: attempt %d of %d failed, %s: %s",
         *(document.id, document.customer, attempt, max_attempts, "to be tried again" if again else "for good", reason),

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from inturn.config import current_processor_name
 from inturn.errors import InturnError, InvalidInputError
-from inturn.processor_api import OpenDocument, Reject, Result, Retry
+from inturn.processor_api import Next, OpenDocument, Parts, Reject, Result, Retry
+from inturn.worker.part_writer import write_parts
 
 Processor = Callable[[OpenDocument], Any]
 ProcessorT = TypeVar("ProcessorT", bound=Callable[..., Any])
@@ -79,9 +80,16 @@ class InvocationStatus(StrEnum):
     """How a processor's call ended."""
 
     DONE = "done"
+    NEXT = "next"
+    """With a step, after which the document goes to a queue that the processor has named."""
+    SPLIT = "split"
+    """With parts."""
     RETRY = "retry"
     REJECT = "reject"
     ERROR = "error"
+
+
+SUCCESSES: Final = frozenset({InvocationStatus.DONE, InvocationStatus.NEXT, InvocationStatus.SPLIT})
 
 
 class InvocationResult(NamedTuple):
@@ -89,9 +97,11 @@ class InvocationResult(NamedTuple):
 
     status: InvocationStatus
     value: Any = None
-    """With DONE the result; with RETRY the seconds until then, or None."""
+    """Of a success the result; with RETRY the seconds until then, or None."""
     reason: str = ""
     files: Mapping[str, bytes | Path] = {}
+    step: Next | Parts | None = None
+    """With NEXT and SPLIT: what the processor has returned."""
 
 
 def invoke(processor: Processor, document: OpenDocument) -> InvocationResult:
@@ -127,12 +137,31 @@ def write_files(files: Mapping[str, bytes | Path], folder: Path, numbers: "count
     return names
 
 
+def write_step(step: Next | Parts | None, folder: Path, numbers: "count[int]") -> list[str]:
+    """Return what a reply says of the next step: its queue, and after a split the file that lists the parts."""
+    match step:
+        case None:
+            return []
+        case Next():
+            return [step.queue]
+        case Parts():
+            return [step.then, write_parts(step, folder, numbers)]
+
+
 def _from_return_value(value: Any) -> InvocationResult:
-    result = value if isinstance(value, Result) else Result(value)
+    match value:
+        case Result():
+            result = InvocationResult(InvocationStatus.DONE, value.value, files=value.files)
+        case Next():
+            result = InvocationResult(InvocationStatus.NEXT, value.result, files=value.files, step=value)
+        case Parts():
+            result = InvocationResult(InvocationStatus.SPLIT, value.result, files=value.files, step=value)
+        case _:
+            return InvocationResult(InvocationStatus.DONE, value)
     for name, content in result.files.items():
         if not isinstance(name, str) or not isinstance(content, (bytes, Path)):
             raise TypeError(f"a result's files are bytes or paths by name, not {name!r}: {type(content).__name__}")
-    return InvocationResult(InvocationStatus.DONE, result.value, files=result.files)
+    return result
 
 
 def _from_exception(exc: BaseException) -> InvocationResult:

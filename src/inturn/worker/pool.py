@@ -92,6 +92,8 @@ class ChildProcess:
         self.killed_by_worker = False
         """Killed because of one of its documents; the others are released without losing an attempt."""
         self.is_killed = False
+        self.is_distrusted = False
+        """It sent a malformed message: what it sends after that is ignored."""
         self.retired_at = 0.0
         self.is_ready = False
         self.free_since = 0.0

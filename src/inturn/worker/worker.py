@@ -32,14 +32,17 @@ from inturn.store_types import LeaseStatus, Operator
 from inturn.validation import clean_error
 from inturn.values import SECOND, seconds
 from inturn.worker.content import ContentIO
-from inturn.worker.dispatcher import Callback, Dispatcher, try_call
+from inturn.worker.dispatcher import Dispatcher
 from inturn.worker.heartbeat import Heartbeat
+from inturn.worker.in_thread import Callback, try_call
 from inturn.worker.inflight import InflightJobs, OutcomeCounts
 from inturn.worker.maintenance import Maintenance, MaintenanceThread
 from inturn.worker.options import WorkerOptions
 from inturn.worker.pool import ChildSpec, ProcessorError, ProcessPool
+from inturn.worker.reply_store import DocumentIO, ReplyStore
 from inturn.worker.routing import processor_spec, require_one_sandbox
 from inturn.worker.scratch import ScratchDir
+from inturn.worker.step_reader import StepReader
 from inturn.worker.store_errors import Backoff, log_store_error
 from inturn.worker.waiter import Waiter
 from inturn.worker_report import WorkerReport
@@ -47,6 +50,8 @@ from inturn.worker_report import WorkerReport
 __all__ = ["OutcomeCounts", "ProcessorError", "Worker", "WorkerOptions"]
 
 log: Final = logging.getLogger("inturn.worker")
+STEP_COUNTS: Final = frozenset({"moved_on", "split"})
+"""Counts that are logged only where there are steps."""
 POLL_INTERVAL_SECONDS: Final = 5.0
 """Seconds after which the loop runs even without an event."""
 
@@ -76,10 +81,11 @@ class Worker:
         spec = ChildSpec(path, options.slots, limits, options.bounds, protected_paths(queue, blobs))
         self._pool = ProcessPool(spec, self._scratch_dir)
         self._queues = tuple(options.queues)
-        self._inflight = InflightJobs(queue, self.name, options.lease, self._queues)
-        self._dispatcher = Dispatcher(
-            self._pool, self._inflight, ContentIO(blobs, fetcher, self._scratch_dir), options, self._run_in_thread
-        )
+        self._inflight = InflightJobs(queue, self.name, options.lease, self._queues, options.max_attempts)
+        content = ContentIO(blobs, fetcher, self._scratch_dir)
+        replies = ReplyStore(content, queue, is_sandboxed=limits is not None)
+        io = DocumentIO(content, replies, StepReader(queue, blobs, self._scratch_dir))
+        self._dispatcher = Dispatcher(self._pool, self._inflight, io, options, self._run_in_thread)
         self._started_at = seconds(time.time())
         self._may_claim = True
         """Whether the store may have claimable documents."""
@@ -118,7 +124,11 @@ class Worker:
         counts = self._inflight.outcome_counts()
         _log_info(
             f"worker {self.name} ended: "
-            + ", ".join(f"{n} {outcome.replace('_', ' ')}" for outcome, n in counts._asdict().items()),
+            + ", ".join(
+                f"{n} {outcome.replace('_', ' ')}"
+                for outcome, n in counts._asdict().items()
+                if n or outcome not in STEP_COUNTS
+            ),
             **counts._asdict(),
         )
         return counts
@@ -237,9 +247,9 @@ class Worker:
         """Enforce timeouts and the grace, and pause the queue if the breaker has tripped."""
         now = time.monotonic()
         self._dispatcher.enforce_deadlines(now)
-        if self._dispatcher.breaker_error is not None:
+        for name, error in list(self._dispatcher.breaker_errors.items()):
             self._dispatcher.release_all_unstarted()
-            self._pause_queue(self._dispatcher.breaker_error)
+            self._pause_queue(name, error)
         if self._stop_requests and self._grace_ends_at is None:
             self._grace_ends_at = now + self._options.grace / SECOND
             log.info("worker %s stops: running documents have %g s to finish", self.name, self._options.grace / SECOND)
@@ -248,22 +258,18 @@ class Worker:
         if self._grace_ends_at is not None and now >= self._grace_ends_at:
             self._stop_requests = max(self._stop_requests, 2)
 
-    def _pause_queue(self, error: str) -> None:
-        """Pause the queues that it serves for all workers, with the last error as the reason."""
+    def _pause_queue(self, name: str, error: str) -> None:
+        """Pause a queue for all workers, with the last error as the reason; everything, if it serves only `default`."""
         reason = "the last documents of several customers all failed, one after another"
         last_error = clean_error(error).partition("\n")[0][:200]
         operator = Operator("inturn", f"{reason}; the last one: {last_error}")
         try:
-            if self._queues == (DEFAULT_QUEUE,):
-                self._queue.pause(operator)
-            else:
-                for name in self._queues:
-                    self._queue.pause(operator, queue=name)
+            self._queue.pause(operator, queue=None if self._queues == (DEFAULT_QUEUE,) else name)
         except Exception as store_error:  # noqa: BLE001 - no error of the store ends a worker
             log_store_error("the queue should be paused, but the store refused", store_error)
         else:
             log.error("the queue is paused: %s; see inturn status, then inturn resume", reason)
-            self._dispatcher.breaker_error = None
+            del self._dispatcher.breaker_errors[name]
 
     # -- the store --------------------------------------------------------------------------------------------------
 

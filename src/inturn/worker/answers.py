@@ -1,0 +1,56 @@
+"""Answer the questions of children about the earlier steps of their documents."""
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from inturn.processor_api import Reject
+from inturn.worker.in_thread import RunInThread
+from inturn.worker.inflight import Job
+from inturn.worker.invoke import InvocationStatus
+from inturn.worker.pool import ChildProcess
+from inturn.worker.step_reader import Question, StepReader
+
+MAX_QUESTIONS: Final = 1_000
+"""Unanswered questions about one document. Its processor has no more threads than that."""
+
+Send = Callable[[ChildProcess, Sequence[Any], Sequence[int]], None]
+"""Sends a message with descriptors to a child."""
+
+
+class Answers:
+    """Reads each answer in a thread, one of a document at a time. Used by the worker's loop alone."""
+
+    def __init__(self, reader: StepReader, run_in_thread: RunInThread, send: Send) -> None:
+        self._reader = reader
+        self._run_in_thread = run_in_thread
+        self._send = send
+
+    def on_question(self, child: ChildProcess, job: Job, number: Any, values: Any) -> None:
+        """Answer a question soon; raise ValueError or TypeError for a malformed one."""
+        if type(number) is not int or len(job.questions) >= MAX_QUESTIONS:
+            raise ValueError("no question, or one too many")
+        job.questions.append((number, Question.parse(values)))
+        if len(job.questions) == 1:
+            self._answer_next(child, job)
+
+    def _answer_next(self, child: ChildProcess, job: Job) -> None:
+        answer = partial(self._reader.answer, job.claim.document, job.questions[0][1])
+        self._run_in_thread(answer, partial(self._on_answer, child, job))
+
+    def _on_answer(self, child: ChildProcess, job: Job, fd: int | None, error: Exception | None) -> None:
+        number, _ = job.questions.popleft()
+        try:
+            if child.jobs.get(job.number) is not job or job.is_finished or child.is_killed:
+                job.questions.clear()
+            elif fd is not None:
+                self._send(child, ("answer", number, InvocationStatus.DONE, ""), (fd,))
+            else:
+                status = InvocationStatus.REJECT if isinstance(error, Reject) else InvocationStatus.RETRY
+                self._send(child, ("answer", number, status, str(error)), ())
+        finally:
+            if fd is not None:
+                os.close(fd)
+        if job.questions:
+            self._answer_next(child, job)
