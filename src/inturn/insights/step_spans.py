@@ -49,8 +49,8 @@ def step_spans(queue: QueueReader, document: Document, attempts: Sequence[Attemp
 
     `attempts` are all of its attempts, the last one too if it has not moved the document on.
     """
-    groups = _by_step(document, attempts)
-    first_of_round = max((at for at, group in enumerate(groups) if not group.step), default=0)
+    groups = attempts_by_step(document, attempts)
+    first_of_round = last_round(groups)
     results = {result.step for result in queue.results(document.id) if result.result is not None or result.files}
     spans: list[StepSpan] = []
     for at, group in enumerate(groups):
@@ -65,7 +65,7 @@ def step_spans(queue: QueueReader, document: Document, attempts: Sequence[Attemp
     return tuple(spans)
 
 
-class _Step(NamedTuple):
+class StepAttempts(NamedTuple):
     """The attempts at one step."""
 
     step: int
@@ -73,21 +73,26 @@ class _Step(NamedTuple):
     attempts: list[Attempt]
 
 
-def _by_step(document: Document, attempts: Iterable[Attempt]) -> list[_Step]:
+def attempts_by_step(document: Document, attempts: Iterable[Attempt]) -> list[StepAttempts]:
     """Group attempts by step; the last group is the step that the document is in now."""
-    groups: list[_Step] = []
+    groups: list[StepAttempts] = []
     is_over = True
     for attempt in attempts:
         if is_over or (attempt.step, attempt.queue) != groups[-1][:2]:
-            groups.append(_Step(attempt.step, attempt.queue, []))
+            groups.append(StepAttempts(attempt.step, attempt.queue, []))
         groups[-1].attempts.append(attempt)
         is_over = attempt.ended in STEP_ENDS
     if is_over or (document.step, document.queue) != groups[-1][:2]:
-        groups.append(_Step(document.step, document.queue, []))
+        groups.append(StepAttempts(document.step, document.queue, []))
     return groups
 
 
-def _span(group: _Step, document: Document | None) -> StepSpan:
+def last_round(groups: Sequence[StepAttempts]) -> int:
+    """Return where the steps begin that were made since the last retry from the start."""
+    return max((at for at, group in enumerate(groups) if not group.step), default=0)
+
+
+def _span(group: StepAttempts, document: Document | None) -> StepSpan:
     """Return the span of a step; with the document, of the one that it is in now."""
     attempts = group.attempts
     waits = {at.ready_at: at.started_at - at.ready_at for at in attempts if at.ready_at is not None}
