@@ -252,7 +252,7 @@ def _steps_before(records: Sequence[RecordedDocument]) -> dict[int, tuple[int, b
         is_part = not link.step and link.part_of is not None
         if key in numbers and (not is_part or (key[0], key[1] + 1) in numbers):
             before[number] = (numbers[key], is_part)
-    return {number: found for number, found in before.items() if _begins_somewhere(before, number)}
+    return {number: item for number, item in before.items() if _begins_somewhere(before, number)}
 
 
 def _begins_somewhere(before: Mapping[int, tuple[int, bool]], number: int) -> bool:
