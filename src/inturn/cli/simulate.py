@@ -64,7 +64,8 @@ def simulate(  # noqa: PLR0913 - one option for each setting
     check_each_step: Annotated[
         bool | None,
         typer.Option(
-            "--check-each-step/--check-once", help=_REPLAY_PREFIX + "check a document at each of its steps, or once."
+            "--check-each-step/--no-check-each-step",
+            help=_REPLAY_PREFIX + "check a document at each of its steps, or once.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Another draw of arrivals and service times.", min=0)] = None,
