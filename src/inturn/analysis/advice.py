@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from inturn.analysis.compare import Contradiction, find_contradictions, rounded
 from inturn.analysis.goals import Goal
-from inturn.analysis.history import History, ProgressCallback
-from inturn.analysis.replay import Plan, replay, without_warmup
+from inturn.analysis.history import History, ProgressCallback, renumbered
+from inturn.analysis.replay import Plan, replay, waits_of, without_warmup
 from inturn.analysis.scenario import MAX_WORKERS
 from inturn.policy import Order, Policy
 from inturn.values import SECOND
@@ -137,8 +137,9 @@ class _Sweep:
         plan = replace(self._base, policy=policy, workers=workers)
         played = without_warmup(self.history, replay(self.history, plan, self._trial_progress(done)))
         waits: dict[str, list[float]] = defaultdict(list)
-        for arrival, started in zip(self.history.without_warmup().arrivals, played.started, strict=True):
-            waits[arrival.customer].append((started - arrival.at) / SECOND)
+        arrivals = self.history.without_warmup().arrivals
+        for arrival, wait in zip(arrivals, waits_of(played, range(len(arrivals))), strict=True):
+            waits[arrival.customer].append(wait)
         meant = self._goal.value(waits, self._per_day)
         others = self._goal.value_of_others(waits, self._per_day)
         value = None if setting is None else policy.to_dict()[setting]
@@ -229,7 +230,7 @@ def busiest_span(history: History, max_documents: int = MAX_SAMPLE_DOCUMENTS) ->
     stored = slice(first, begin + max_documents)
     return replace(
         history,
-        arrivals=arrivals[stored],
+        arrivals=renumbered(arrivals[stored], first) if history.has_steps else arrivals[stored],
         waits=history.waits[stored],
         finished=history.finished[stored],
         levels=history.levels[stored],

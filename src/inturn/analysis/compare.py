@@ -203,7 +203,7 @@ def _customer_changes(history: History, before: SimulationResult, after: Simulat
     result = []
     for name, own in numbers.items():
         measured = measured_waits(history, own)
-        first, second = summarize_waits(waits_of(history, before, own)), summarize_waits(waits_of(history, after, own))
+        first, second = summarize_waits(waits_of(before, own)), summarize_waits(waits_of(after, own))
         result.append(
             CustomerChange(
                 name,
@@ -238,8 +238,8 @@ def _group_changes(
                 fairness[0][group].customers,
                 len(own),
                 summarize_waits(measured) if measured else None,
-                summarize_waits(waits_of(history, before, own)),
-                summarize_waits(waits_of(history, after, own)),
+                summarize_waits(waits_of(before, own)),
+                summarize_waits(waits_of(after, own)),
                 *(
                     Fairness(*(getattr(group_report, name) for name in Fairness._fields))
                     for group_report in (fairness[0][group], fairness[1][group])
@@ -258,7 +258,7 @@ def find_contradictions(history: History, result: SimulationResult) -> tuple[Con
     match = []
     for group in (size_group for size_group in SIZE_GROUPS if size_group in numbers):
         measured = fmean(measured_waits(history, numbers[group]))
-        replayed = fmean(waits_of(history, result, numbers[group]))
+        replayed = fmean(waits_of(result, numbers[group]))
         if abs(replayed - measured) > max(MIN_ERROR_SECONDS, MAX_RELATIVE_ERROR * measured):
             match.append(Contradiction(group, measured, replayed))
     return tuple(match)
@@ -268,15 +268,17 @@ def _fairness_by_group(
     history: History, plan: Plan, result: SimulationResult
 ) -> tuple[dict[str, GroupReport], ShareIndices]:
     groups = history.groups()
+    order = sorted(range(len(history.arrivals)), key=result.came.__getitem__) if history.has_steps else ()
+    place = {number: at for at, number in enumerate(order)}
     subject = MetricsInput(
-        history.arrivals,
-        result.started,
-        result.finished,
+        [replace(history.arrivals[number], at=result.came[number]) for number in order] or history.arrivals,
+        [result.started[number] for number in order] or result.started,
+        [result.finished[number] for number in order] or result.finished,
         plan.workers or history.workers,
         SIZE_GROUPS,
         lambda arrival: SIZE_GROUPS.index(groups[arrival.customer]),
         lambda arrival: weight_under(history, plan, arrival.customer),
-        result.earlier_attempts,
+        [span._replace(number=place.get(span.number, span.number)) for span in result.earlier_attempts],
     )
     group_reports, shares = group_metrics(subject)
     return {group_metric.group: group_metric for group_metric in group_reports}, shares
@@ -292,14 +294,16 @@ def _queue_lengths(
     first, second = sorted(before.started), sorted(after.started)
     begin, end = came[0], max(first[-1], second[-1], real[-1] if real else 0)
     known_came = [came[number] for number in known]
+    came_first, came_second = sorted(before.came), sorted(after.came)
     result = []
     for step in range(QUEUE_LENGTH_SAMPLES + 1):
         at = begin + (end - begin) * step // QUEUE_LENGTH_SAMPLES
         measured = bisect_right(known_came, at) - bisect_right(real, at) if real else None
-        there = bisect_right(came, at)
-        result.append(
-            QueueLengthSample(at, measured, there - bisect_right(first, at), there - bisect_right(second, at))
-        )
+        waiting = [
+            bisect_right(arrived, at) - bisect_right(started, at)
+            for arrived, started in ((came_first, first), (came_second, second))
+        ]
+        result.append(QueueLengthSample(at, measured, *waiting))
     return tuple(result)
 
 

@@ -7,6 +7,10 @@
 unless a zone is given) or seconds since any day. `service` is the seconds of the last attempt, empty if unknown;
 `started` is the last start.
 
+A document of several steps has a line for each: `queue`, a number or name in `document` that they have alike, and
+`step`, from 0. `arrived` is then when it came into that queue. A part of a document names in `part_of` the document and
+the step that split it, as in 7:0.
+
 Commas, semicolons or tabs separate the cells; between the latter two a decimal comma is read too. Names of columns may
 be written with capitals. Columns with other names are ignored and reported, unless one looks like a mistyped name.
 """
@@ -21,14 +25,26 @@ from pathlib import Path
 from sys import intern
 from typing import Any, Final, NamedTuple, TextIO
 
-from inturn.analysis.history import MAX_HISTORY_DOCUMENTS, History, ProgressCallback, RecordedDocument, build_history
+from inturn.analysis.history import (
+    MAX_HISTORY_DOCUMENTS,
+    History,
+    ProgressCallback,
+    RecordedDocument,
+    StepLink,
+    build_history,
+)
 from inturn.errors import InvalidInputError
 from inturn.files import write_private
+from inturn.model import DEFAULT_QUEUE, clean_queue
 from inturn.policy.priority import MAX_THRESHOLDS
 from inturn.values import MAX_ATTEMPTS, MAX_COST, MAX_TIME, MIN_COST, SECOND, clean_number, clean_text, seconds
 
 REQUIRED_COLUMNS: Final = ("customer", "arrived", "service")
-COLUMNS: Final = (*REQUIRED_COLUMNS, "pages", "cost", "failures", "started", "level")
+COLUMNS: Final = (
+    *REQUIRED_COLUMNS, "pages", "cost", "failures", "started", "level", "queue", "document", "step", "part_of",
+)  # fmt: skip
+STEP_COLUMNS: Final = ("queue", "document", "step", "part_of")
+"""Written only where documents have other queues, steps or parts."""
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
 MAX_DATETIME: Final = datetime.max.replace(tzinfo=UTC)
@@ -37,6 +53,7 @@ DELIMITERS: Final = ",;\t"
 EXACT_SECONDS_PATTERN: Final = re.compile(r"(\d{1,13})(?:\.(\d{1,6}))?", re.ASCII)
 MIN_SIMILARITY: Final = 0.75
 MAX_LEVEL: Final = MAX_THRESHOLDS + 1
+MAX_STEP: Final = 1_000_000
 CostBases = dict[tuple[float, int | None], tuple[float, int | None]]
 
 
@@ -90,14 +107,17 @@ def write_csv(history: History, path: Path) -> int:
     with io.TextIOWrapper(write_private(path), encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         careful = csv.writer(file, quoting=csv.QUOTE_ALL)
-        writer.writerow(COLUMNS)
+        has_steps = history.has_steps or any(spec.queue != DEFAULT_QUEUE for spec in history.specs)
+        width = len(COLUMNS) if has_steps else len(COLUMNS) - len(STEP_COLUMNS)
+        writer.writerow(COLUMNS[:width])
         for line in _csv_rows(history):
             # The reader takes a blank before a name as part of it only where it is quoted.
-            (careful if str(line[0])[:1].isspace() else writer).writerow(line)
+            (careful if str(line[0])[:1].isspace() else writer).writerow(line[:width])
     return len(history.arrivals)
 
 
 def _csv_rows(history: History) -> Iterator[Sequence[object]]:
+    links = _written_links(history)
     for number, arrival in enumerate(history.arrivals):
         given, finished = history.specs[arrival.group], history.finished[number]
         started, level = history.started(number), history.levels[number]
@@ -112,7 +132,40 @@ def _csv_rows(history: History) -> Iterator[Sequence[object]]:
             # Clocks differ: a document may seem to have been started before it came.
             "" if started is None else _format_time(max(started, arrival.at)),
             level or "",
+            given.queue,
+            *links.get(number, ("", "", "")),
         )
+
+
+def _written_links(history: History) -> dict[int, tuple[object, object, object]]:
+    """Return document, step and `part_of` of each arrival that belongs together with another."""
+    followed = {arrival.follows for arrival in history.arrivals}
+    steps: dict[int, tuple[int, int]] = {}
+    part_of: dict[int, int] = {}
+
+    def step_of(number: int) -> tuple[int, int]:
+        chain = [number]
+        while chain[-1] not in steps:
+            arrival = history.arrivals[chain[-1]]
+            if arrival.follows is None or arrival.is_part:
+                steps[chain[-1]] = chain[-1], 0
+            else:
+                chain.append(arrival.follows)
+        document, step = steps[chain[-1]]
+        for place, own in enumerate(reversed(chain)):
+            steps[own] = document, step + place
+        return steps[number]
+
+    for number, arrival in enumerate(history.arrivals):
+        if arrival.follows is not None or number in followed:
+            step_of(number)
+            if arrival.is_part and arrival.follows is not None:
+                part_of[number] = arrival.follows
+    written: dict[int, tuple[object, object, object]] = {}
+    for number, (document, step) in steps.items():
+        whole = ":".join(map(str, step_of(part_of[number]))) if number in part_of else ""
+        written[number] = document, step, whole
+    return written
 
 
 def _read_header(file: TextIO, name: str) -> Layout:
@@ -195,7 +248,25 @@ def _parse_record(row: Mapping[str, str], cost_bases: CostBases) -> RecordedDocu
         started,
         None if started is None or service is None else started + service,
         int(_parse_number("level", row["level"], 1, MAX_LEVEL, int)) if row.get("level") else 0,
+        queue=intern(clean_queue(row["queue"])) if row.get("queue") else DEFAULT_QUEUE,
+        link=_parse_link(row),
     )
+
+
+def _parse_link(row: Mapping[str, str]) -> StepLink | None:
+    """Return what connects the steps of a document, and parts with it; None if it stands alone."""
+    document, step, whole = (row.get(name, "") for name in ("document", "step", "part_of"))
+    if not document:
+        if step or whole:
+            raise InvalidInputError("a line with a step or part_of needs a document, which all of its steps have alike")
+        return None
+    part_of = None
+    if whole:
+        name, _, split_step = whole.rpartition(":")
+        if not name:
+            raise InvalidInputError(f"part_of names a document and the step that split it, as 7:0, not {whole!r}")
+        part_of = name, int(_parse_number("part_of's step", split_step, 0, MAX_STEP, int))
+    return StepLink(document, int(_parse_number("step", step, 0, MAX_STEP, int)) if step else 0, part_of)
 
 
 def _parse_number(column: str, text: str, lowest: float, highest: float, kind: Callable[[str], Any] = float) -> float:

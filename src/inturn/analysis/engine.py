@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from inturn.analysis.scenario import MAX_DOCUMENTS, Arrival, FailedAttempt, Scenario, generate_arrivals
 from inturn.clock import ManualClock
-from inturn.model import Claim, NewDocument, Receipt
+from inturn.model import DEFAULT_QUEUE, Claim, NewDocument, Receipt
 from inturn.policy import Order, Policy, PriorityPolicy, RetryPolicy
 from inturn.queue import Queue
 from inturn.store_types import WORKER_TIMEOUT, AckAndClaim, Operator, Outcome, OutcomeKind, Work
@@ -45,7 +45,7 @@ class Discipline(StrEnum):
         priority = policy.priority
         if self is Discipline.FIFO:
             priority = PriorityPolicy(priority.reset_interval, SINGLE_LEVEL_THRESHOLDS)
-        return Policy(priority, replace(policy.turns, order=order), policy.costs)
+        return replace(policy, priority=priority, turns=replace(policy.turns, order=order))
 
 
 class QueueLike(Protocol):
@@ -79,6 +79,8 @@ class SimulationResult(NamedTuple):
     finished: Sequence[int]
     earlier_attempts: Sequence[AttemptSpan] = ()
     """Attempts before the last one of their documents: they failed, or were cancelled."""
+    came: Sequence[int] = ()
+    """When each could start: a later step or a part when the step before it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Run:
     started: Sequence[int]
     finished: Sequence[int]
     earlier_attempts: Sequence[AttemptSpan] = ()
+    came: Sequence[int] = ()
 
 
 class ScheduledChange(NamedTuple):
@@ -117,14 +120,14 @@ class SequentialIds:
 
     def __init__(self) -> None:
         self._next = 0
-        self.resubmitted: str | None = None
-        """The id of the next document, if that is one submitted again."""
+        self.upcoming: list[str] = []
+        """The ids of the next documents, if they are not the next numbers."""
 
     def make(self, n: int, now: int) -> list[str]:
         """Return the next n ids."""
         del now
-        if self.resubmitted is not None:
-            ids, self.resubmitted = [self.resubmitted], None
+        if self.upcoming:
+            ids, self.upcoming = self.upcoming, []
             return ids
         first, self._next = self._next, self._next + n
         return [simulated_id(number) for number in range(first, first + n)]
@@ -160,6 +163,35 @@ def simulated_document(cost: float, pages: int | None = None) -> NewDocument:
     return NewDocument("simulated", cost=cost, max_attempts=100, pages=pages)
 
 
+class StepPlan:
+    """Which arrivals follow which, and the step that each document is in."""
+
+    def __init__(self, next_of: dict[int, int], parts_of: dict[int, list[int]]) -> None:
+        self.next_of = next_of
+        self.parts_of = parts_of
+        self._current: dict[int, int] = {}
+
+    @classmethod
+    def of(cls, arrivals: Sequence[Arrival]) -> "StepPlan":
+        """Read it from the arrivals."""
+        next_of: dict[int, int] = {}
+        parts_of: dict[int, list[int]] = {}
+        for number, arrival in enumerate(arrivals):
+            if arrival.follows is not None and arrival.is_part:
+                parts_of.setdefault(arrival.follows, []).append(number)
+            elif arrival.follows is not None:
+                next_of[arrival.follows] = number
+        return cls(next_of, parts_of)
+
+    def current(self, first: int) -> int:
+        """Return the number of the step that a document is in, by the number of its first one."""
+        return self._current.get(first, first)
+
+    def move(self, first: int, following: int) -> None:
+        """Move a document to its next step."""
+        self._current[first] = following
+
+
 class Simulation:
     """A running simulation: idle workers, documents in work by their end times, recorded times."""
 
@@ -191,6 +223,9 @@ class Simulation:
         """Called with (number, time) of each arrival, before it can start."""
         self.capped_customers: frozenset[str] = frozenset()
         """Customers with a limit, whose completions are recorded before any worker claims."""
+        self._steps = StepPlan.of(arrivals)
+        self._came = array("q", (arrival.at for arrival in arrivals))
+        self._queues = tuple(dict.fromkeys(spec.queue for spec in specs)) or (DEFAULT_QUEUE,)
         self._next_change = 0
         self._arrived = self._done = self._unpruned = self._running = 0
         self._report_due_after = -1
@@ -200,6 +235,8 @@ class Simulation:
         arrivals, working = self._arrivals, self._completions
         at = 0
         while self._done < len(arrivals):
+            while at < len(arrivals) and arrivals[at].follows is not None:
+                at += 1
             next_end = working[0][0] if working else None
             next_arrival = arrivals[at].at if at < len(arrivals) else None
             due = self._next_due(next_end, next_arrival)
@@ -213,7 +250,7 @@ class Simulation:
                 at = self._submit_arrivals(at)
             else:
                 raise AssertionError("documents wait, workers are idle, and nothing is due")
-        return SimulationResult(self._levels, self._started, self._finished, self._earlier_attempts)
+        return SimulationResult(self._levels, self._started, self._finished, self._earlier_attempts, self._came)
 
     def _next_due(self, next_end: int | None, next_arrival: int | None) -> int | None:
         """Return when a retry, a rate limit or a share becomes due before any other event, if a worker is idle."""
@@ -249,13 +286,17 @@ class Simulation:
             arrival = arrivals[end]
             if arrival.at != first.at or arrival.customer != first.customer or arrival.group != first.group:
                 break
+            if arrival.follows is not None:
+                break
             end += 1
+        if self.ids is not None:
+            self.ids.upcoming = [simulated_id(number) for number in range(at, end)]
         receipts = self._queue.submit(first.customer, self._batch_specs(at, end), now=first.at)
         for number, receipt in enumerate(receipts, start=at):
             self._levels[number] = receipt.level
             if self.on_arrival is not None:
                 self.on_arrival(number, first.at)
-        self._arrived = end
+        self._arrived += end - at
         if self._idle_workers > 0:
             self._ack_and_claim(first.at, is_idle=True)
         return end
@@ -271,6 +312,7 @@ class Simulation:
         """Report the workers to the queue before their last report is out of date: shares depend on live slots."""
         if self._full_queue is not None:
             report = WorkerReport("simulated", "simulator", 1, max(0, self._slots), 0, "simulated", 0)
+            report = report._replace(queues=self._queues)
             self._full_queue.record_worker(report, now=now)
         self._report_due_after = now + WORKER_TIMEOUT
 
@@ -281,14 +323,16 @@ class Simulation:
         if self._idle_workers <= 0 and self._full_queue is not None:
             self._full_queue.ack(outcomes, now=now)
             return
-        claimed = self._queue.ack_and_claim(outcomes, "simulated", self._idle_workers, lease=LEASE, now=now).claimed
+        claimed = self._record_and_claim(outcomes, now)
         self._idle_workers -= len(claimed)
         self._running += len(claimed)
         for claim in claimed:
-            number = arrival_number(claim.document.id)
+            number = self._steps.current(arrival_number(claim.document.id))
             begins = now + self._arrivals[number].wakeup if is_idle else now
             if self._started[number] < 0:
                 self._started[number] = begins
+                if self._arrivals[number].follows is not None:
+                    self._came[number], self._levels[number] = claim.document.ready_at, claim.document.level
             under_way = self._current_attempt(number)
             ends = begins + under_way.service
             if number in self._cancels_left:
@@ -296,6 +340,13 @@ class Simulation:
             elif self._arrivals[number].customer not in self.capped_customers:
                 ends += under_way.handover  # its end and the next start are told in one call
             heappush(self._completions, (ends, number, claim))
+
+    def _record_and_claim(self, outcomes: Sequence[Outcome], now: int) -> Sequence[Claim]:
+        limit = self._idle_workers
+        if self._full_queue is None:
+            return self._queue.ack_and_claim(outcomes, "simulated", limit, lease=LEASE, now=now).claimed
+        options = {"lease": LEASE, "now": now}
+        return self._full_queue.ack_and_claim(outcomes, "simulated", limit, queues=self._queues, **options).claimed
 
     def _current_attempt(self, number: int) -> Arrival | FailedAttempt:
         """Return the current or next attempt of a document."""
@@ -332,7 +383,7 @@ class Simulation:
             self._cancels_left[number] = left - 1
         self._full_queue.cancel(claimed.document.id, OPERATOR, now=now)
         self._earlier_attempts.append(AttemptSpan(number, now - arrival.cancel_after, now))
-        self.ids.resubmitted = simulated_id(number, 1 + arrival.cancels - left)
+        self.ids.upcoming = [simulated_id(number, 1 + arrival.cancels - left)]
         self._queue.submit(arrival.customer, self._batch_specs(number, number + 1), now=now)
         self._idle_workers += 1
         self._ack_and_claim(now)
@@ -348,8 +399,26 @@ class Simulation:
             return _failure_outcome(claimed, tried, ack_delay, work)
         self._finished[number] = ended
         self._done += 1
+        following = self._steps.next_of.get(number)
+        if following is not None:
+            return self._end_step(number, following, claimed, work)
         self._unpruned += 1
         return Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, "null", work=work)
+
+    def _end_step(self, number: int, following: int, claimed: Claim, work: Work | None) -> Outcome:
+        """Return the outcome that moves a document to its next step, and if it was split makes the parts."""
+        if self._full_queue is None or self.ids is None:
+            raise AssertionError("documents with steps need a queue, and its ids")
+        self._steps.move(arrival_number(claimed.document.id), following)
+        queue, parts = self._spec(following).queue, self._steps.parts_of.get(number, [])
+        self._arrived += 1 + len(parts)
+        if not parts:
+            return self._full_queue.next_step(claimed, queue, work=work)
+        self.ids.upcoming = [simulated_id(part) for part in parts]
+        return self._full_queue.split(claimed, [self._spec(part) for part in parts], queue, work=work)
+
+    def _spec(self, number: int) -> NewDocument:
+        return self._specs[self._arrivals[number].group]
 
     def _report_and_prune(self, now: int) -> None:
         if self._progress is not None and self._done % PROGRESS_INTERVAL_DOCUMENTS == 0:

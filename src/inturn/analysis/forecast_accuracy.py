@@ -48,7 +48,11 @@ class ForecastAccuracy(NamedTuple):
 def measure_accuracy(
     history: History, progress: ProgressCallback | None = None, sample_size: int = SAMPLE_SIZE
 ) -> ForecastAccuracy | None:
-    """Repeat the forecasts for a sample of documents; None if none had to wait."""
+    """Repeat the forecasts for a sample of documents; None if none had to wait.
+
+    Steps are documents of their own here, and all queues are one.
+    """
+    history = history.pooled() if history.has_steps or len({spec.queue for spec in history.specs}) > 1 else history
     waited = [
         number
         for number in range(history.warmup_documents, len(history.arrivals))

@@ -4,17 +4,18 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import ceil
 from statistics import fmean
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from inturn.analysis.capacity import SINGLE_SLOT, Capacity, ExecutionLog, QueuedWait, WorkerDelays
 from inturn.analysis.engine import LEASE, simulated_document
 from inturn.analysis.scenario import Arrival, FailedAttempt
 from inturn.errors import InvalidInputError
-from inturn.model import CustomerSettings, NewDocument
+from inturn.model import DEFAULT_QUEUE, CustomerSettings, NewDocument, QueueSettings
 from inturn.policy import Policy
 from inturn.policy.slot_share import SlotShares
 from inturn.values import SECOND
@@ -29,7 +30,17 @@ SIZE_GROUP_LIMITS: Final = ((20, "1-20"), (200, "21-200"))
 LARGEST_SIZE_GROUP: Final = "201+"
 SIZE_GROUPS: Final = (*(name for _, name in SIZE_GROUP_LIMITS), LARGEST_SIZE_GROUP)
 
+NO_QUEUES: Final[Mapping[str, QueueSettings]] = MappingProxyType({})
 ProgressCallback = Callable[[int, int], None]
+
+
+class StepLink(NamedTuple):
+    """A step of a document: a step of the same document, or the one that split it, is before it."""
+
+    document: str
+    step: int
+    part_of: tuple[str, int] | None = None
+    """The document that it is a part of, and the step in which that was split."""
 
 
 class RecordedDocument(NamedTuple):
@@ -51,6 +62,9 @@ class RecordedDocument(NamedTuple):
     """(start, end) of the attempts before the last, as many as `failures`; empty if unknown."""
     ready_at: int | None = None
     """When it could start for the last time."""
+    queue: str = DEFAULT_QUEUE
+    link: "StepLink | None" = None
+    """Of a document with several steps or of a part."""
 
     @property
     def first_started(self) -> int | None:
@@ -79,6 +93,8 @@ class History:
     """There was more than was asked for: the oldest was left out."""
     warmup_documents: int = 0
     """So many documents at the beginning are played, as they were in the way of the others, but not counted."""
+    queues: Mapping[str, QueueSettings] = field(default_factory=dict)
+    """Settings of its queues, in the order of their numbers. Those that are not named are made as they are used."""
 
     @property
     def workers(self) -> int:
@@ -106,7 +122,20 @@ class History:
             return self
         stored = (item[self.warmup_documents :] for item in (self.arrivals, self.waits, self.finished, self.levels))
         arrivals, waits, finished, levels = stored
+        if self.has_steps:
+            arrivals = renumbered(arrivals, self.warmup_documents)  # type: ignore[arg-type]
         return replace(self, arrivals=arrivals, waits=waits, finished=finished, levels=levels, warmup_documents=0)  # type: ignore[arg-type]
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether any document has several steps, or was split."""
+        return any(arrival.follows is not None for arrival in self.arrivals)
+
+    def pooled(self) -> "History":
+        """The same with each step and part as a document of its own, all in one queue."""
+        arrivals = [replace(arrival, follows=None, is_part=False) for arrival in self.arrivals]
+        specs = [spec._replace(queue=DEFAULT_QUEUE) for spec in self.specs]
+        return replace(self, arrivals=arrivals, specs=specs, queues={})
 
     def with_warmup(self, documents: int) -> "History":
         """The same with so many documents at the beginning that do not count."""
@@ -131,6 +160,19 @@ class History:
         )
 
 
+def renumbered(arrivals: Sequence[Arrival], first: int) -> Sequence[Arrival]:
+    """Return arrivals from number `first` on as a list of their own: what follows none of them comes by itself."""
+    going_on = {arrival.follows for arrival in arrivals if not arrival.is_part}
+    return [
+        arrival
+        if arrival.follows is None
+        else replace(arrival, follows=arrival.follows - first)
+        if arrival.follows >= first and (not arrival.is_part or arrival.follows in going_on)
+        else replace(arrival, follows=None, is_part=False)
+        for arrival in arrivals
+    ]
+
+
 def size_group_of(per_day: float) -> str:
     """The group of a customer that brings so many documents a day."""
     return next((group for most, group in SIZE_GROUP_LIMITS if ceil(per_day) <= most), LARGEST_SIZE_GROUP)
@@ -141,24 +183,30 @@ def build_history(
     settings: Mapping[str, CustomerSettings],
     throttled: frozenset[str] = frozenset(),
     max_share: float = 1.0,
+    queues: Mapping[str, QueueSettings] = NO_QUEUES,
 ) -> History:
     """History from what is known of each document, in any order; emptied on the way, so that memory is used once.
 
     `throttled`: customers whose documents may have waited while workers had nothing to do. `max_share`: the part of the
-    slots at which other customers' did.
+    slots at which other customers' did. `queues`: the settings of all queues, by number.
     """
     served = array("q", (record.service for record in records if record.service is not None))
     if not served:
         raise empty_history_error()
     usual = round(fmean(served))
     records.sort(key=lambda recorded_document: recorded_document.at)
-    lags, staff = _infer_capacity(records, throttled, _full_shares(records, max_share))
-    given: dict[tuple[float, int | None], int] = {}
+    limited = frozenset(name for name, own in queues.items() if own.cap is not None or own.rate is not None)
+    lags, staff = _infer_capacity(records, throttled, limited, _full_shares(records, max_share))
+    given: dict[tuple[float, int | None, str], int] = {}
+    before = _steps_before(records)
     arrivals: list[Arrival] = []
     waits: list[int | None] = []
     tries = iter(lags.handovers[len(records) :])
-    for recorded_document, handover, wake in zip(records, lags.handovers, lags.wakeups, strict=False):
-        group = given.setdefault(recorded_document.cost_basis, len(given))
+    for number, (recorded_document, handover, wake) in enumerate(
+        zip(records, lags.handovers, lags.wakeups, strict=False)
+    ):
+        group = given.setdefault((*recorded_document.cost_basis, recorded_document.queue), len(given))
+        follows, is_part = before.get(number, (None, False))
         service = min(max(1, usual if recorded_document.service is None else recorded_document.service), LEASE - 1)
         earlier = tuple(_failed_attempts(recorded_document, tries)) if recorded_document.failed_attempts else ()
         arrivals.append(
@@ -171,6 +219,8 @@ def build_history(
                 handover,
                 wake,
                 earlier,
+                follows=follows,
+                is_part=is_part,
             )
         )
         waits.append(
@@ -183,9 +233,37 @@ def build_history(
     records.clear()
     names = {arrival.customer for arrival in arrivals}
     stored = {name: customer_settings for name, customer_settings in settings.items() if name in names}
-    return History(
-        arrivals, waits, finished, levels, [simulated_document(*kind) for kind in given], stored, capacity=staff
-    )
+    specs = [simulated_document(cost, pages)._replace(queue=queue) for cost, pages, queue in given]
+    names_of_queues = {spec.queue for spec in specs}
+    used = {name: own for name, own in queues.items() if name in names_of_queues}
+    return History(arrivals, waits, finished, levels, specs, stored, capacity=staff, queues=used)
+
+
+def _steps_before(records: Sequence[RecordedDocument]) -> dict[int, tuple[int, bool]]:
+    """Return by number the arrival that each later step and each part follows, and whether it is a part.
+
+    Left out is what follows nothing that is known: it comes by itself. So do parts of a document that did not go on.
+    """
+    links = {number: record.link for number, record in enumerate(records) if record.link is not None}
+    numbers = {(link.document, link.step): number for number, link in links.items()}
+    before: dict[int, tuple[int, bool]] = {}
+    for number, link in links.items():
+        key = (link.document, link.step - 1) if link.step or link.part_of is None else link.part_of
+        is_part = not link.step and link.part_of is not None
+        if key in numbers and (not is_part or (key[0], key[1] + 1) in numbers):
+            before[number] = (numbers[key], is_part)
+    return {number: item for number, item in before.items() if _begins_somewhere(before, number)}
+
+
+def _begins_somewhere(before: Mapping[int, tuple[int, bool]], number: int) -> bool:
+    """Return whether a chain of steps has a beginning: one that was written by hand may be a circle."""
+    seen = {number}
+    while number in before:
+        number = before[number][0]
+        if number in seen:
+            return False
+        seen.add(number)
+    return True
 
 
 def _failed_attempts(record: RecordedDocument, handovers: Iterator[int]) -> Iterator[FailedAttempt]:
@@ -196,7 +274,10 @@ def _failed_attempts(record: RecordedDocument, handovers: Iterator[int]) -> Iter
 
 
 def _infer_capacity(
-    records: Sequence[RecordedDocument], throttled: frozenset[str], full_shares: Mapping[str, Sequence[tuple[int, int]]]
+    records: Sequence[RecordedDocument],
+    throttled: frozenset[str],
+    limited: frozenset[str],
+    full_shares: Mapping[str, Sequence[tuple[int, int]]],
 ) -> tuple[WorkerDelays, Capacity]:
     """Attempts that failed come after all documents, in their order."""
     waited = [
@@ -205,6 +286,7 @@ def _infer_capacity(
             recorded_document.at,
             recorded_document.first_started,
             recorded_document.customer not in throttled
+            and recorded_document.queue not in limited
             and not _overlaps(
                 full_shares.get(recorded_document.customer, ()), recorded_document.at, recorded_document.first_started
             ),

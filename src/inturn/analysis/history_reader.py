@@ -11,9 +11,11 @@ from inturn.analysis.history import (
     History,
     ProgressCallback,
     RecordedDocument,
+    StepLink,
     build_history,
     empty_history_error,
 )
+from inturn.insights.step_spans import StepAttempts, attempts_by_step, last_round
 from inturn.model import DEFAULT_COST, ENDED, CustomerSettings, Document, DocumentState, NewDocument
 from inturn.policy import CostPolicy, Policy
 from inturn.queue_reader import QueueReader
@@ -51,14 +53,17 @@ def read_history(
     costs = queue.policy().policy.costs
     is_cut = False
     tried, retried = _AttemptReader(queue), _manual_retries(queue)
+    steps = StepReader(tried)
     for document, at in _submitted_documents(queue, retried, since - warmup, until):
         if len(recorded_documents) >= max_documents:
             is_cut = True
             break
         kind = cost_basis_of(document.spec, costs)
-        recorded_documents.append(
-            _record_of(document, at, kinds.setdefault(kind, kind), tried.failed_attempts(document, at))
-        )
+        kind = kinds.setdefault(kind, kind)
+        if document.step or document.parent is not None:
+            recorded_documents += steps.records(document, at, kind)
+            continue
+        recorded_documents.append(_record_of(document, at, kind, tried.failed_attempts(document, at)))
         if document.id in retried:
             lives = tried.runs_before_retries(document, retried[document.id])
             recorded_documents += [
@@ -68,12 +73,14 @@ def read_history(
             ]
         if progress is not None and len(recorded_documents) % (10 * PAGE_SIZE) == 0:
             progress(len(recorded_documents), 0)
+    recorded_documents = [steps.with_link(record) for record in recorded_documents]
     recorded_documents.reverse()  # pages are newest first; documents of one instant keep their order of arrival
     settings = dict(_customer_settings(queue))
     versions = tuple((policy.at, policy.policy) for policy in reversed(queue.policies()))
     max_share = _lowest_share(versions, min((record.at for record in recorded_documents), default=0))
     throttled = _throttled_customers(queue, settings)
-    history = build_history(recorded_documents, settings, throttled=throttled, max_share=max_share)
+    queues = {status.name: status.settings for status in queue.queues()}
+    history = build_history(recorded_documents, settings, throttled=throttled, max_share=max_share, queues=queues)
     before = sum(arrival.at < since for arrival in history.arrivals)
     if before == len(history.arrivals):
         raise empty_history_error()
@@ -133,6 +140,66 @@ def _cursor_after(queue: QueueReader, retried: Mapping[str, Sequence[int]], unti
     return str(high) if high else None
 
 
+class StepReader:
+    """Read the steps of documents that have several, or that are parts, as a record each."""
+
+    def __init__(self, attempts: "_AttemptReader") -> None:
+        self._attempts = attempts
+        self._splits: dict[tuple[str, int], int] = {}
+        """The step in which a document was split at a time."""
+        self._part_of: dict[str, tuple[str, int]] = {}
+        """The document that a part belongs to, and when that was split."""
+
+    def records(self, document: Document, at: int, kind: tuple[float, int | None]) -> Iterator[RecordedDocument]:
+        """Yield a record for each step since the last retry from the start, the last one first."""
+        if document.parent is not None:
+            self._part_of[document.id] = document.parent, document.submitted_at
+        attempts = self._attempts.all_attempts(document)
+        if attempts is None:  # of a document this old, only the last step is known
+            yield _record_of(document, document.ready_at, kind, ())
+            return
+        groups = attempts_by_step(document, attempts)
+        groups = groups[last_round(groups) :]
+        ends = [at, *(group.attempts[-1].ended_at for group in groups[:-1])]
+        for place in reversed(range(len(groups))):
+            group = groups[place]
+            ready_at = at if place == 0 else min((own.ready_at or ends[place] for own in group.attempts), default=None)
+            failed = tuple(_work_span(own) for own in group.attempts if own.ended in RETRIED_ATTEMPT_ENDS)
+            if place == len(groups) - 1:
+                is_split = document.state is DocumentState.SPLIT
+                came = (ends[place] if is_split else document.ready_at) if ready_at is None else ready_at
+                known = failed if len(failed) == document.attempt - 1 else ()
+                record = _record_of(document, came, kind, known)
+                if is_split or document.attempt == 0:
+                    record = record._replace(service=None, started=None, finished=None, failures=0)
+            else:
+                record = self._record_of_step(document, group, ready_at or ends[place], kind, failed)
+            yield record._replace(link=StepLink(document.id, group.step), queue=group.queue)
+
+    def _record_of_step(
+        self,
+        document: Document,
+        group: StepAttempts,
+        at: int,
+        kind: tuple[float, int | None],
+        failed: tuple[tuple[int, int], ...],
+    ) -> RecordedDocument:
+        last = group.attempts[-1]
+        began, ended = _work_span(last)
+        if last.ended is EventKind.SPLIT:
+            self._splits[document.id, last.ended_at] = group.step
+        times = (ended - began, len(failed), began, ended, document.level, failed)
+        return RecordedDocument(at, intern(document.customer), kind, *times, last.ready_at if failed else None)
+
+    def with_link(self, record: RecordedDocument) -> RecordedDocument:
+        """Return the record with the step that it is a part of, once all documents are read."""
+        if record.link is None or record.link.document not in self._part_of:
+            return record
+        parent, split_at = self._part_of[record.link.document]
+        step = self._splits.get((parent, split_at))
+        return record if step is None else record._replace(link=record.link._replace(part_of=(parent, step)))
+
+
 class _AttemptReader:
     """Read the attempts before the last, one query a document, of at most `MAX_ATTEMPT_LOOKUPS` documents."""
 
@@ -152,6 +219,13 @@ class _AttemptReader:
             if attempt.ended in RETRIED_ATTEMPT_ENDS and attempt.started_at >= since
         ]
         return tuple(_work_span(attempt) for attempt in known) if len(known) == failures else ()
+
+    def all_attempts(self, document: Document) -> tuple[Attempt, ...] | None:
+        """Return all earlier attempts; None above the limit."""
+        if not self._lookups_left:
+            return None
+        self._lookups_left -= 1
+        return self._queue.attempts(document.id)
 
     def runs_before_retries(
         self, document: Document, retried: Sequence[int]
@@ -211,6 +285,7 @@ def _record_of(
         document.level,
         failed_attempts,
         document.ready_at if failed_attempts else None,
+        document.queue,
     )
 
 

@@ -49,7 +49,8 @@ def replay(
 ) -> SimulationResult:
     """Replay a history under a plan; `setup` may prepare the simulation before it starts."""
     clock = ManualClock()
-    queue = Queue(open_store("memory://", clock), clock=clock, ids=SequentialIds())
+    ids = SequentialIds()
+    queue = Queue(open_store("memory://", clock), clock=clock, ids=ids)
     policies = history.policies if plan.policy is None else ((0, plan.policy),)
     queue.set_policy(policies[0][1] if policies else Policy(), OPERATOR, now=0)
     settings = dict(_settings(history, plan))
@@ -63,7 +64,10 @@ def replay(
             now=0,
         )
     workers = plan.workers or history.workers
+    for name, own in history.queues.items():
+        queue.change_queue(name, OPERATOR, weight=own.weight, cap=own.cap, rate=own.rate, now=0)
     playing = Simulation(history.arrivals, history.specs, workers, queue, progress)
+    playing.ids = ids
     playing.capped_customers = frozenset(
         name for name, customer_settings in settings.items() if customer_settings.cap is not None
     )
@@ -82,7 +86,8 @@ def without_warmup(history: History, result: SimulationResult) -> SimulationResu
     """Without the documents that were played only to be in the way."""
     first = history.warmup_documents
     earlier = [span._replace(number=span.number - first) for span in result.earlier_attempts if span.number >= first]
-    return SimulationResult(result.levels[first:], result.started[first:], result.finished[first:], earlier)
+    times = result.levels[first:], result.started[first:], result.finished[first:]
+    return SimulationResult(*times, earlier, result.came[first:])
 
 
 def weight_under(history: History, plan: Plan, customer: str) -> float:
@@ -109,6 +114,6 @@ def _capacity_changes(history: History) -> Iterator[ScheduledChange]:
         before = workers
 
 
-def waits_of(history: History, result: SimulationResult, numbers: range | list[int]) -> list[float]:
+def waits_of(result: SimulationResult, numbers: range | list[int]) -> list[float]:
     """Seconds that these documents waited in a run."""
-    return [(result.started[number] - history.arrivals[number].at) / SECOND for number in numbers]
+    return [(result.started[number] - result.came[number]) / SECOND for number in numbers]

@@ -139,6 +139,9 @@ class Arrival:
     cancel_after: int = 0
     """Microseconds of work after which its customer cancels it and submits it again, `cancels` times."""
     cancels: int = 0
+    follows: int | None = None
+    """The number of the arrival that it is the next step of, or a part of: it comes when that ends, not at `at`."""
+    is_part: bool = False
 
 
 def generate_arrivals(scenario: Scenario, max_documents: int = MAX_DOCUMENTS) -> list[Arrival]:

@@ -50,6 +50,7 @@ class ReplayOptions(NamedTuple):
     order: str | None
     charge: str | None
     max_share: float | None
+    check_each_step: bool | None
     slots: int | None
     weight: Sequence[str]
     cap: Sequence[str]
@@ -61,7 +62,7 @@ class ReplayOptions(NamedTuple):
     @classmethod
     def empty(cls) -> "ReplayOptions":
         """Return the defaults."""
-        return cls(None, None, None, None, False, (), None, None, None, None, (), (), None, None, None, False)
+        return cls(None, None, None, None, False, (), None, None, None, None, None, (), (), None, None, None, False)
 
 
 def replay(session: Session, options: ReplayOptions) -> None:
@@ -129,10 +130,13 @@ def _baseline_plan(history: History, options: ReplayOptions) -> Plan:
 def _proposed_plan(options: ReplayOptions, current: Policy) -> Plan | None:
     """Build the plan of the options; None without any change."""
     policy = None
-    if options.policy or not (options.order is None and options.charge is None and options.max_share is None):
+    given = (options.order, options.charge, options.max_share, options.check_each_step)
+    if options.policy or any(value is not None for value in given):
         changes = dict(_parse_policy_option(text) for text in options.policy)
         if options.max_share is not None:
             changes["max_share"] = options.max_share
+        if options.check_each_step is not None:
+            changes["check_each_step"] = options.check_each_step
         policy = apply_changes(current, changes)
     if policy is not None and options.charge is not None:
         policy = ChargeUnit.parse("--charge with --replay", options.charge).apply_to(policy)
@@ -157,11 +161,19 @@ def _parse_policy_option(text: str) -> tuple[str, Any]:
         return name, parse_duration(f"--policy {name}", value)
     if name == "thresholds":
         return name, parse_thresholds(value)
+    if name == "check_each_step":
+        return name, _parse_flag(value)
     try:
         return name, NAMED_SETTINGS[name](value) if name in NAMED_SETTINGS else NUMERIC_SETTINGS[name](value)
     except ValueError:
         allowed = ", ".join(NAMED_SETTINGS[name]) if name in NAMED_SETTINGS else "a number"
         raise InvalidInputError(f"--policy {name} takes {allowed}, not {value!r}") from None
+
+
+def _parse_flag(value: str) -> bool:
+    if value not in {"true", "false"}:
+        raise InvalidInputError(f"--policy check_each_step takes true or false, not {value!r}")
+    return value == "true"
 
 
 def _parse_customer_option(option: str, text: str) -> tuple[str, Any]:
@@ -198,6 +210,7 @@ def _typed_options(options: ReplayOptions) -> list[str]:
         *([f"order={options.order}"] if options.order is not None else []),
         *([f"charge={options.charge}"] if options.charge is not None else []),
         *([f"max_share={options.max_share:g}"] if options.max_share is not None else []),
+        *([f"check_each_step={str(options.check_each_step).lower()}"] if options.check_each_step is not None else []),
         *([f"slots={options.slots}"] if options.slots is not None else []),
         *(f"weight {item}" for item in options.weight),
         *(f"cap {item}" for item in options.cap),

@@ -61,6 +61,13 @@ def simulate(  # noqa: PLR0913 - one option for each setting
         float | None,
         typer.Option("--max-share", metavar="PART", help="Slots that one customer may use while others wait; 1: all."),
     ] = None,
+    check_each_step: Annotated[
+        bool | None,
+        typer.Option(
+            "--check-each-step/--no-check-each-step",
+            help=_REPLAY_PREFIX + "check a document at each of its steps, or once.",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Another draw of arrivals and service times.", min=0)] = None,
     replay_: Annotated[bool, typer.Option("--replay", help="Replay history, of the queue or from --csv.")] = False,
     since: Annotated[
@@ -114,8 +121,8 @@ def simulate(  # noqa: PLR0913 - one option for each setting
     Runs it through the real queue and shows how long each group of customers waits.
     """
     options = ReplayOptions(
-        since, until, csv, export, scrub, policy or (), order, charge, max_share, slots, weight or (), cap or (), html,
-        svg, goal, advise,
+        since, until, csv, export, scrub, policy or (), order, charge, max_share, check_each_step, slots, weight or (),
+        cap or (), html, svg, goal, advise,
     )  # fmt: skip
     if replay_:
         if scenario is not None or seed is not None:

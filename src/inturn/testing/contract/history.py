@@ -127,6 +127,18 @@ class TestHistory:
         assert (total(harness).started, total(harness).waits, total(harness).waited) == (2, 2, seconds(3))
 
     @guarantee("S58")
+    def test_wait_before_a_lost_lease_is_known(self, harness: StoreHarness) -> None:
+        harness.submit("acme")
+        harness.advance(3)
+        harness.claim_one()
+        harness.advance(60)
+        harness.store.sweep()
+        harness.advance(5)
+        harness.claim_one()
+        fold(harness)
+        assert (total(harness).started, total(harness).waits, total(harness).waited) == (2, 2, seconds(8))
+
+    @guarantee("S58")
     @pytest.mark.parametrize("is_folded_late", [False, True])
     def test_each_queue_has_the_waits_and_the_work_of_its_steps(
         self, harness: StoreHarness, *, is_folded_late: bool
