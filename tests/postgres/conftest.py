@@ -116,7 +116,7 @@ def schema_17(schema_18: str) -> str:
         DROP INDEX document_part, document_unended_part;
         ALTER TABLE document
             DROP COLUMN steps, DROP COLUMN first_queue, DROP COLUMN step, DROP COLUMN ahead, DROP COLUMN parent,
-            DROP COLUMN part, DROP COLUMN split_step;
+            DROP COLUMN part, DROP COLUMN split_step, DROP COLUMN unended_parent;
         ALTER TABLE attempt DROP COLUMN queue, DROP COLUMN step, DROP COLUMN ready_at, DROP COLUMN result;
         ALTER TABLE file DROP CONSTRAINT file_pkey;
         ALTER TABLE file DROP COLUMN step;

@@ -40,6 +40,12 @@ CONSTRAINTS = "SELECT conname, contype FROM pg_constraint WHERE connamespace = %
 SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = %s ORDER BY 1"
 FUNCTIONS = "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = %s::regnamespace ORDER BY 1"
 VIEWS = "SELECT viewname, replace(definition, schemaname, 'x') FROM pg_views WHERE schemaname = %s ORDER BY 1"
+INDEXED_COLUMNS = """
+    SELECT DISTINCT attname FROM pg_index
+        JOIN pg_depend ON pg_depend.objid = indexrelid AND refobjid = indrelid
+        JOIN pg_attribute ON attrelid = indrelid AND attnum = refobjsubid
+    WHERE indrelid = 'document'::regclass AND pg_depend.classid = 'pg_class'::regclass
+"""
 SHAPES = (COLUMNS, INDEXES, CONSTRAINTS, SEQUENCES, FUNCTIONS, VIEWS)
 
 
@@ -257,6 +263,11 @@ TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
         ("finish_documents_and_log", "document_id", FINISHED),
         ("finish_documents_and_log", "running_pkey", FINISHED),
         ("finish_documents_and_log", "customer_pkey", FINISHED),
+        ("lock_documents", "document_id", {"id": [ID]}),
+        ("heartbeat", "document_id", {"id": [ID], "fence": [1], "now": 1, "until": 2}),
+        ("lock_free_customers", "customer_name_key", {"names": ["acme"]}),
+        ("leases_ahead", "running_pkey", {"now": 1}),
+        ("delays_ahead", "Index Scan using document_d", {"now": 1}),
         ("move_documents", "document_pkey", MOVED_ONCE),
         ("move_documents", "running_pkey", MOVED_ONCE),
         ("unended_parts", "document_unended_part", {"id": [ID]}),
@@ -302,6 +313,19 @@ def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store:
     assert max(_rows_looked_at(result[0]["Plan"])) <= 2 * MANY
 
 
+@pytest.mark.parametrize("query", ["lock_documents", "heartbeat", "leases_ahead"])
+def test_documents_in_order_are_looked_up_and_not_searched(store: PostgresStore, query: str) -> None:
+    """Writers plan without sorts: an order of seq must not be had from the index of all documents."""
+    store.submit(submission("acme", MANY))
+    store.claim(ClaimRequest("worker", 1, 60_000_000))
+    (claim,) = store.claim(ClaimRequest("worker", 1, 60_000_000))
+    own = {**to_columns(OUTCOME_COLUMNS, [(claim.document.id, claim.fence, "null", None, 0)]), "now": 1, "until": 2}
+    values = encode_params({**own, "queue": ["default"], "ahead": [None], "policy": 1})
+    explain = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES[query]
+    ((result,),) = store.write(lambda queries: queries.connection.execute(explain, values).fetchall())
+    assert max(_rows_looked_at(result[0]["Plan"])) <= 5
+
+
 def _rows_looked_at(node: dict[str, Any]) -> Iterator[float]:
     removed = node.get("Rows Removed by Join Filter", 0) + node.get("Rows Removed by Filter", 0)
     yield (node["Actual Rows"] + removed) * node["Actual Loops"]
@@ -330,6 +354,13 @@ def test_starts_and_heartbeats_stay_off_the_indexes(store: PostgresStore) -> Non
     all_, hot = updates()
     assert all_ == 5 + 50
     assert hot >= 45  # a snapshot held by others keeps a full page from being tidied
+
+
+def test_ends_stay_off_the_indexes(admin: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """The columns that the end of a document writes are in no index, not even in the condition of one."""
+    indexed = admin.execute(INDEXED_COLUMNS).fetchall()
+    assert {"id", "lane", "unended_parent"} <= {name for (name,) in indexed}
+    assert not {"state", "finished_at", "result", "worker", "last_outcome", "began_at"} & {name for (name,) in indexed}
 
 
 @pytest.mark.parametrize(

@@ -92,3 +92,4 @@ INSERT INTO running (lease_check_at, seq, customer)
 SELECT lease_check_at, seq, customer FROM document WHERE state = 'running';
 INSERT INTO ended (finished_at, seq, failed)
 SELECT finished_at, seq, state = 'failed' FROM document WHERE finished_at IS NOT NULL;
+UPDATE document SET unended_parent = CASE WHEN finished_at IS NULL THEN parent END WHERE parent IS NOT NULL;

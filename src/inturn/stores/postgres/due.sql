@@ -57,11 +57,17 @@ SELECT rate_closed_until FROM limits
 WHERE rate_closed_until IS NOT NULL AND rate_closed_until > %(now)s ORDER BY rate_closed_until LIMIT 1;
 
 -- name: leases_ahead
-SELECT document.seq, leased_at, lease_until, doubted_at FROM running JOIN document ON document.seq = running.seq
-WHERE leased_at > %(now)s ORDER BY document.seq;
+SELECT * FROM (
+    SELECT seq, leased_at, lease_until, doubted_at FROM document
+    WHERE seq = ANY (ARRAY(SELECT seq FROM running)) AND leased_at > %(now)s OFFSET 0
+) AS ahead
+ORDER BY seq;
 
 -- name: delays_ahead
-SELECT seq, delayed_at, due_at, doubted_at FROM document WHERE due_at IS NOT NULL AND delayed_at > %(now)s ORDER BY seq;
+SELECT * FROM (
+    SELECT seq, delayed_at, due_at, doubted_at FROM document WHERE due_at IS NOT NULL AND delayed_at > %(now)s OFFSET 0
+) AS ahead
+ORDER BY seq;
 
 -- name: set_lease_term
 WITH old AS (

@@ -129,13 +129,13 @@ SELECT nextval('document_seq') FROM generate_series(1, %(n)s);
 INSERT INTO document (
     seq, id, customer, level, lane, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts,
     start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at,
-    group_name, queue, steps, ahead, parent, part, split_step
+    group_name, queue, steps, ahead, parent, unended_parent, part, split_step
 )
 SELECT
     seq, id, %(customer)s, level, lane, count, %(now)s, %(now)s, metadata, lower_name, cost, max_attempts, start_by, name,
     uri, blob, sha256, size, media_type, batch, pages, delay, 0, CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END,
     CASE WHEN delay > 0 THEN %(now)s::bigint + delay END, CASE WHEN delay > 0 THEN %(now)s::bigint END, group_name, queue,
-    steps, ahead, %(parent)s::uuid, part, %(split_step)s
+    steps, ahead, %(parent)s::uuid, %(parent)s::uuid, part, %(split_step)s
 FROM unnest(
     %(seq)s::bigint[], %(id)s::uuid[], %(level)s::int[], %(lane)s::int[], %(count)s::bigint[], %(metadata)s::text[],
     %(lower_name)s::text[], %(cost)s::double precision[], %(max_attempts)s::int[], %(start_by)s::bigint[],
@@ -154,7 +154,8 @@ SELECT id, count, updated_at, settings FROM customer WHERE name = %(name)s FOR N
 SELECT id, count, updated_at FROM customer WHERE id = ANY (%(id)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: lock_free_customers
-SELECT name FROM customer WHERE name = ANY (%(names)s::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
+SELECT name FROM customer WHERE id = ANY (ARRAY(SELECT id FROM customer WHERE name = ANY (%(names)s::text[])))
+ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: add_customer
 INSERT INTO customer (name, lower_name) VALUES (%(name)s, %(lower)s) ON CONFLICT DO NOTHING;

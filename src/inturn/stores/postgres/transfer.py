@@ -38,7 +38,7 @@ from inturn.stores.transfer import (
 
 DERIVED_COLUMNS: Final[dict[str, dict[str, Callable[[str], Any] | None]]] = {
     "customer": {"lower_name": search_name},
-    "document": {"lower_name": search_name, "lease_check_at": None, "lease_until": None},
+    "document": {"lower_name": search_name, "lease_check_at": None, "lease_until": None, "unended_parent": None},
     "queue_work": {"version": None},
     "lane": {"version": None, "scan_from": None},
     "lane_group": {"scan_from": None},

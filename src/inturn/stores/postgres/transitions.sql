@@ -1,5 +1,7 @@
 -- Transitions of documents, and the events and lane changes that go with them. Documents are locked in the order of
 -- their seq. `requeued`, `running` and `ended` are written in the same statement as the state of their document.
+-- Rows to be sorted are fetched first (OFFSET 0 keeps it so): as writers plan without sorts, the planner would otherwise read
+-- the whole index that has the order, which is a row for each document of the store.
 --
 -- `number_events` gives events their numbers: `outbox_removed` are rows of the outbox that no numbering has seen, `grouped`
 -- one row for each event and customer.
@@ -64,8 +66,10 @@ SELECT DISTINCT customer FROM document WHERE id = ANY (%(id)s::uuid[]);
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
     charged, lease_until, step, queue, ready_at, parent IS NOT NULL, count
-FROM document
-WHERE id = ANY (%(id)s::uuid[]) ORDER BY seq FOR NO KEY UPDATE;
+FROM (
+    SELECT id FROM (SELECT id, seq FROM document WHERE id = ANY (%(id)s::uuid[]) OFFSET 0) AS known ORDER BY seq
+) AS wanted JOIN document USING (id)
+FOR NO KEY UPDATE OF document;
 
 -- name: states_of
 SELECT id, fence, state FROM document WHERE id = ANY (%(id)s::uuid[]);
@@ -101,13 +105,10 @@ SELECT
     charged, lease_until, step, queue, ready_at, parent IS NOT NULL, count
 FROM document
 WHERE id = ANY (ARRAY(SELECT DISTINCT parent FROM document WHERE seq = ANY (%(seq)s::bigint[]))) AND state = 'split'
-    AND NOT EXISTS (SELECT 1 FROM document AS part WHERE part.parent = document.id AND part.finished_at IS NULL);
+    AND NOT EXISTS (SELECT 1 FROM document AS part WHERE part.unended_parent = document.id);
 
 -- name: unended_parts
-SELECT id FROM (
-    SELECT id, seq FROM document WHERE parent = ANY (%(id)s::uuid[]) AND finished_at IS NULL OFFSET 0
-) AS part
-ORDER BY seq;
+SELECT id FROM (SELECT id, seq FROM document WHERE unended_parent = ANY (%(id)s::uuid[]) OFFSET 0) AS part ORDER BY seq;
 
 -- name: parts_below
 WITH RECURSIVE below (id) AS (
@@ -134,7 +135,7 @@ UPDATE document SET step = 0, ahead = %(ahead)s WHERE seq = %(seq)s;
 WITH finished AS (
     UPDATE document SET
         state = 'done', finished_at = %(now)s, lease_until = NULL, worker = NULL, error = NULL, last_outcome = 'done',
-        result = outcome.result,
+        result = outcome.result, unended_parent = NULL,
         began_at = least(started_at + coalesce(outcome.began_after, 0), greatest(started_at, %(now)s)),
         worked = greatest(0, least(outcome.worked, %(now)s - started_at - coalesce(outcome.began_after, 0)))
     FROM unnest(
@@ -161,7 +162,7 @@ FROM finished;
 WITH finished AS (
     UPDATE document SET
         state = 'done', finished_at = instant.now, lease_until = NULL, worker = NULL, error = NULL, last_outcome = 'done',
-        result = outcome.result,
+        result = outcome.result, unended_parent = NULL,
         began_at = least(started_at + coalesce(outcome.began_after, 0), greatest(started_at, instant.now)),
         worked = greatest(0, least(outcome.worked, instant.now - started_at - coalesce(outcome.began_after, 0)))
     FROM ROWS FROM (unnest(
@@ -212,9 +213,13 @@ SELECT * FROM unnest(
 -- name: heartbeat
 WITH locked AS (
     SELECT document.seq, document.lease_check_at AS old_check_at
-    FROM document JOIN unnest(%(id)s::uuid[], %(fence)s::bigint[]) AS lease (id, fence)
-        ON document.id = lease.id AND document.fence = lease.fence
-    WHERE state = 'running' ORDER BY document.seq FOR NO KEY UPDATE OF document
+    FROM (
+        SELECT * FROM (
+            SELECT id, lease.fence, seq FROM document JOIN unnest(%(id)s::uuid[], %(fence)s::bigint[]) AS lease (id, fence)
+            USING (id) OFFSET 0
+        ) AS known ORDER BY seq
+    ) AS lease JOIN document ON document.id = lease.id AND document.fence = lease.fence
+    WHERE state = 'running' FOR NO KEY UPDATE OF document
 ), renewed AS (
     UPDATE document SET
         lease_until = %(until)s, lease_check_at = least(lease_check_at, %(until)s), leased_at = %(now)s, doubted_at = NULL
@@ -266,7 +271,7 @@ DELETE FROM running USING changed WHERE running.lease_check_at = changed.lease_c
 WITH changed AS (
     UPDATE document SET
         state = %(state)s, finished_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL,
-        error = %(error)s, last_outcome = %(last_outcome)s
+        error = %(error)s, last_outcome = %(last_outcome)s, unended_parent = NULL
     WHERE seq = %(seq)s
     RETURNING customer, lane, seq, lease_check_at
 ), requeued_removed AS (
@@ -280,7 +285,8 @@ INSERT INTO ended (finished_at, seq, failed) SELECT %(now)s, seq, %(state)s = 'f
 -- name: cancel_document
 WITH changed AS (
     UPDATE document SET
-        state = 'cancelled', finished_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL
+        state = 'cancelled', finished_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL,
+        unended_parent = NULL
     WHERE seq = %(seq)s
     RETURNING customer, lane, seq, lease_check_at
 ), requeued_removed AS (
@@ -300,7 +306,7 @@ WITH old AS (
 UPDATE document SET
     seq = nextval('document_seq'), level = %(level)s, lane = %(lane)s, queue = %(queue)s, count = %(count)s, state = %(state)s,
     ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
-    error = NULL, last_outcome = NULL, began_at = NULL, worked = NULL
+    error = NULL, last_outcome = NULL, began_at = NULL, worked = NULL, unended_parent = parent
 WHERE seq = %(seq)s
 RETURNING seq;
 
