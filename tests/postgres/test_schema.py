@@ -228,6 +228,7 @@ MOVED = (1, "waiting", "ocr", 11, 1, 0, None, "next", 1, 0)
 LANES = {"customer": [1], "level": [1], "after": [0], "scan_from": [1], "limit": 5}
 OLDEST = {"level": 1, "after": 0, "after_tie": 0, "limit": 50}
 FINISHED = {**to_columns(OUTCOME_COLUMNS, [(ID, 1, "null", None, None)]), "now": 1}
+ENDED = {**FINISHED, "queue": ["ocr"], "ahead": ["export"], "policy": 1}
 MOVED_ONCE = {**to_columns(MOVE_COLUMNS, [MOVED]), "now": 1}
 TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
 
@@ -263,6 +264,10 @@ TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
         ("finish_documents_and_log", "document_id", FINISHED),
         ("finish_documents_and_log", "running_pkey", FINISHED),
         ("finish_documents_and_log", "customer_pkey", FINISHED),
+        ("end_steps_and_log", "document_id", ENDED),
+        ("end_steps_and_log", "document_pkey", ENDED),
+        ("end_steps_and_log", "running_pkey", ENDED),
+        ("end_steps_and_log", "customer_pkey", ENDED),
         ("lock_documents", "document_id", {"id": [ID]}),
         ("heartbeat", "document_id", {"id": [ID], "fence": [1], "now": 1, "until": 2}),
         ("lock_free_customers", "customer_name_key", {"names": ["acme"]}),
@@ -313,7 +318,7 @@ def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store:
     assert max(_rows_looked_at(result[0]["Plan"])) <= 2 * MANY
 
 
-@pytest.mark.parametrize("query", ["lock_documents", "heartbeat", "leases_ahead"])
+@pytest.mark.parametrize("query", ["lock_documents", "heartbeat", "end_steps_and_log", "leases_ahead"])
 def test_documents_in_order_are_looked_up_and_not_searched(store: PostgresStore, query: str) -> None:
     """Writers plan without sorts: an order of seq must not be had from the index of all documents."""
     store.submit(submission("acme", MANY))

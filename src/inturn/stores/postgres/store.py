@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from psycopg import Connection as UsersConnection
 
 from inturn.clock import Clock
 from inturn.errors import InvalidInputError, StoreReadOnlyError
-from inturn.model import Check, Claim, Receipt
+from inturn.model import Check, Claim, Receipt, join_steps
 from inturn.store_answers import SweepResult
 from inturn.store_types import AckAndClaim, AckStatus, ClaimRequest, Outcome, OutcomeKind, Submission, SubmitResult
 from inturn.stores.postgres import backup, schema
@@ -32,6 +32,7 @@ from inturn.stores.sql.scheduler_state import may_have_work
 from inturn.stores.sql.store import SqlStore
 
 Answer = TypeVar("Answer")
+ONE_TRIP_OUTCOMES: Final = frozenset({OutcomeKind.DONE, OutcomeKind.NEXT})
 
 
 class PostgresStore(SqlStore):
@@ -144,9 +145,12 @@ class PostgresStore(SqlStore):
         return self.run_transitions(lambda transitions: self.ack(transitions, outcomes, now), now)
 
     def _finish_statement(self, outcomes: Sequence[Outcome], now: int | None) -> SingleWrite | None:
-        """Return the statement that records outcomes which are all successes without files; otherwise None."""
+        """Return the statement that records outcomes which are all successes or ends of steps, without files.
+
+        None if they are not, or if ends of steps may be checks. What the statement leaves is recorded by `_ack`.
+        """
         ids = UuidList(normalize_id(outcome.id) for outcome in outcomes)
-        is_plain = all(outcome.kind is OutcomeKind.DONE and not outcome.files for outcome in outcomes)
+        is_plain = all(outcome.kind in ONE_TRIP_OUTCOMES and not outcome.files for outcome in outcomes)
         if not ids or not is_plain or len(set(ids)) < len(ids) or self._database.is_behind_pooler:
             return None
         values = {
@@ -157,13 +161,21 @@ class PostgresStore(SqlStore):
             "worked": [outcome.work and outcome.work.worked for outcome in outcomes],
             "now": self.given(now),
         }
-        return SingleWrite(TransactionKind.TRANSITIONS, bind("finish_documents_and_log", values))
+        if all(outcome.queue is None for outcome in outcomes):
+            return SingleWrite(TransactionKind.TRANSITIONS, bind("finish_documents_and_log", values))
+        known = self._cache.latest_policy
+        if known is None or known.policy.check_each_step:
+            return None
+        values["queue"] = [outcome.queue for outcome in outcomes]
+        values["ahead"] = [join_steps(outcome.ahead) for outcome in outcomes]
+        values["policy"] = known.number
+        return SingleWrite(TransactionKind.TRANSITIONS, bind("end_steps_and_log", values))
 
     def _ack_unfinished(
         self, finished: Sequence[Row], outcomes: Sequence[Outcome], now: int | None
     ) -> tuple[AckStatus, ...]:
-        """Return the statuses of successes; those that were not running under their fence are looked at."""
-        if any(capped for _, capped in finished):
+        """Return the statuses of successes and ends of steps; those that the statement left are looked at."""
+        if any(should_notify for _, should_notify in finished):
             self.notify()
         ids = {id_ for id_, _ in finished}
         rest = [outcome for outcome in outcomes if normalize_id(outcome.id) not in ids]

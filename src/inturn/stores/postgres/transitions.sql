@@ -203,6 +203,85 @@ WITH finished AS (
 )
 SELECT id, capped OR parent IS NOT NULL FROM finished_of;
 
+-- name: end_steps_and_log
+WITH outcome AS MATERIALIZED (
+    SELECT outcome.*, named_queue.number AS next
+    FROM ROWS FROM (unnest(
+        %(id)s::uuid[], %(fence)s::bigint[], %(result)s::text[], %(began_after)s::bigint[], %(worked)s::bigint[],
+        %(queue)s::text[], %(ahead)s::text[]
+    )) WITH ORDINALITY AS outcome (id, fence, result, began_after, worked, queue, ahead, position)
+        LEFT JOIN named_queue ON named_queue.name = outcome.queue
+), instant AS MATERIALIZED (
+    SELECT coalesce(%(now)s::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS now
+), locked AS MATERIALIZED (
+    SELECT
+        document.id, seq, customer, lane, document.fence, attempt, started_at, worker, cost, charged, lease_check_at, parent,
+        document.queue, step, ready_at, instant.now, position, next, outcome.queue AS next_queue,
+        outcome.ahead AS next_ahead, outcome.result AS new_result,
+        least(started_at + coalesce(outcome.began_after, 0), greatest(started_at, instant.now)) AS new_began_at,
+        greatest(0, least(outcome.worked, instant.now - started_at - coalesce(outcome.began_after, 0))) AS new_worked
+    FROM outcome CROSS JOIN instant JOIN document ON document.id = outcome.id AND document.fence = outcome.fence
+    WHERE state = 'running' AND (SELECT policy FROM queue_state) = %(policy)s
+        AND NOT EXISTS (SELECT 1 FROM outcome AS other WHERE other.queue IS NOT NULL AND other.next IS NULL)
+    FOR NO KEY UPDATE OF document
+), ending AS MATERIALIZED (
+    SELECT
+        locked.*, customer.name AS customer_name, customer.capped,
+        lane - mod(lane, 1000) + 10 * next + mod(lane, 10) AS next_lane
+    FROM locked JOIN customer ON customer.id = locked.customer
+), finished AS (
+    UPDATE document SET
+        state = 'done', finished_at = ending.now, lease_until = NULL, worker = NULL, error = NULL, last_outcome = 'done',
+        result = new_result, unended_parent = NULL, began_at = new_began_at, worked = new_worked
+    FROM ending WHERE document.seq = ending.seq AND next IS NULL
+), moved AS (
+    UPDATE document SET
+        state = 'waiting', first_queue = coalesce(document.first_queue, document.queue), queue = next_queue, lane = next_lane,
+        step = document.step + 1, ahead = next_ahead, ready_at = ending.now, attempt = 0, start_by = NULL, due_at = NULL,
+        lease_until = NULL, worker = NULL, error = NULL, last_outcome = 'next', began_at = new_began_at, worked = new_worked
+    FROM ending WHERE document.seq = ending.seq AND next IS NOT NULL
+), running_removed AS (
+    DELETE FROM running WHERE ctid = ANY (ARRAY(
+        SELECT entry.at FROM ending CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM running
+            WHERE running.lease_check_at = ending.lease_check_at AND running.seq = ending.seq LIMIT 1
+        ) AS entry
+    ))
+), ended_added AS (
+    INSERT INTO ended (finished_at, seq) SELECT now, seq FROM ending WHERE next IS NULL
+), requeued_added AS (
+    INSERT INTO requeued (customer, lane, seq, ready_at, cost)
+    SELECT customer, next_lane, seq, now, cost FROM ending WHERE next IS NOT NULL
+), attempts_added AS (
+    INSERT INTO attempt (
+        customer, document, fence, number, started_at, ended_at, ended, worker, began_at, worked, queue, step, ready_at, result
+    )
+    SELECT
+        customer, id, fence, attempt, started_at, now, 'step_done', worker, new_began_at, new_worked, queue, step, ready_at,
+        new_result
+    FROM ending WHERE next IS NOT NULL
+), lane_log_added AS (
+    INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, charged, worked)
+    SELECT change.* FROM (SELECT * FROM ending ORDER BY position) AS ending CROSS JOIN LATERAL (
+        SELECT customer, 'ended', lane, 0, NULL::bigint, NULL::bigint, cost, charged, new_worked WHERE charged IS NOT NULL
+        UNION ALL
+        SELECT customer, 'stopped', NULL, NULL, NULL, NULL, NULL, NULL, NULL WHERE charged IS NULL AND capped
+        UNION ALL
+        SELECT customer, 'requeued', next_lane, 1, seq, now, cost, NULL, NULL WHERE next IS NOT NULL
+        UNION ALL
+        SELECT customer, 'part_ended', NULL, NULL, seq, NULL, NULL, NULL, NULL WHERE next IS NULL AND parent IS NOT NULL
+    ) AS change
+), events_added AS (
+    INSERT INTO event_outbox (at, kind, customers, documents, queues, detail)
+    SELECT
+        min(now), CASE WHEN next_queue IS NULL THEN 'finished' ELSE 'step_done' END,
+        array_agg(customer_name ORDER BY position), array_agg(id ORDER BY position),
+        CASE WHEN bool_or(queue <> 'default') THEN array_agg(queue ORDER BY position) END,
+        '{"next": ' || to_json(next_queue) || '}'
+    FROM ending GROUP BY next_queue ORDER BY next_queue IS NOT NULL, min(position)
+)
+SELECT id, capped OR parent IS NOT NULL OR next IS NOT NULL FROM ending;
+
 -- name: add_files
 INSERT INTO file (document, step, name, blob, size, sha256, media_type)
 SELECT * FROM unnest(
