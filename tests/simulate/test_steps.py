@@ -9,10 +9,11 @@ import pytest
 from inturn.analysis.advice import busiest_span
 from inturn.analysis.compare import compare
 from inturn.analysis.csv_history import read_csv, write_csv
-from inturn.analysis.engine import Discipline
+from inturn.analysis.engine import Discipline, simulate_scenario
 from inturn.analysis.history import History
 from inturn.analysis.history_reader import read_history
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay, waits_of
+from inturn.analysis.scenario import parse_scenario
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
 from inturn.model import NewDocument
@@ -190,3 +191,48 @@ def test_a_document_that_still_waits_for_its_parts_is_played_to_its_end() -> Non
     result = replay(history)
     assert len(result.finished) == 4
     assert min(result.finished) > 0
+
+
+SPLIT_FLOOD = """
+workers = 2
+[policy]
+max_share = 1
+check_each_step = CHECKED
+[[group]]
+name = "split"
+arrivals = { kind = "burst", documents = 3 }
+service = { kind = "fixed", mean = 1.0 }
+parts = 10
+part_seconds = 2.0
+[[group]]
+name = "small"
+arrivals = { kind = "burst", documents = 1, at = 3 }
+service = { kind = "fixed", mean = 1.0 }
+"""
+
+
+@pytest.mark.parametrize("checked", ["false", "true"])
+def test_scenario_of_split_documents_plays_their_parts_at_their_level(checked: str) -> None:
+    scenario = parse_scenario("mine", SPLIT_FLOOD.replace("CHECKED", checked))
+    run = simulate_scenario(scenario)
+    assert len(run.arrivals) == 3 * (1 + 10 + 1) + 1
+    assert [one.at for one in run.arrivals] == sorted(one.at for one in run.arrivals)
+    assert max(run.finished) >= (3 * 1 + 3 * 11 * 2 + 1) * SECOND / 2
+    assert list(run.came) == [one.at for one in run.arrivals]
+    levels = {level for arrival, level in zip(run.arrivals, run.levels, strict=True) if arrival.customer == "split"}
+    assert (max(levels) > 1) is (checked == "true")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("parts = -1", "whole number from 0"),
+        ("parts = 2\ncancels = 1", "give one of them"),
+        ("part_seconds = 0", "part_seconds"),
+    ],
+)
+def test_parts_that_make_no_sense_are_refused(line: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        parse_scenario("mine", SPLIT_FLOOD.replace("CHECKED", "false").replace("parts = 10\npart_seconds = 2.0", line))
+    with pytest.raises(InvalidInputError, match="must be true or false"):
+        parse_scenario("mine", SPLIT_FLOOD.replace("CHECKED", "1"))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any, Final, NamedTuple
 
-from inturn.analysis.engine import SimulationResult
+from inturn.analysis.engine import SimulationResult, in_order_of_coming
 from inturn.analysis.history import SIZE_GROUPS, History, ProgressCallback
 from inturn.analysis.metrics import GroupReport, MetricsInput, ShareIndices, group_metrics, percentile
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay, waits_of, weight_under, without_warmup
@@ -268,17 +268,18 @@ def _fairness_by_group(
     history: History, plan: Plan, result: SimulationResult
 ) -> tuple[dict[str, GroupReport], ShareIndices]:
     groups = history.groups()
-    order = sorted(range(len(history.arrivals)), key=result.came.__getitem__) if history.has_steps else ()
-    place = {number: at for at, number in enumerate(order)}
+    arrivals = history.arrivals
+    if history.has_steps:
+        arrivals, result = in_order_of_coming(arrivals, result)
     subject = MetricsInput(
-        [replace(history.arrivals[number], at=result.came[number]) for number in order] or history.arrivals,
-        [result.started[number] for number in order] or result.started,
-        [result.finished[number] for number in order] or result.finished,
+        arrivals,
+        result.started,
+        result.finished,
         plan.workers or history.workers,
         SIZE_GROUPS,
         lambda arrival: SIZE_GROUPS.index(groups[arrival.customer]),
         lambda arrival: weight_under(history, plan, arrival.customer),
-        [span._replace(number=place.get(span.number, span.number)) for span in result.earlier_attempts],
+        result.earlier_attempts,
     )
     group_reports, shares = group_metrics(subject)
     return {group_metric.group: group_metric for group_metric in group_reports}, shares

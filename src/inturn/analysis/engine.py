@@ -150,7 +150,22 @@ def simulate_scenario(
     playing = Simulation(arrivals, document_specs(scenario), scenario.workers, queue, progress)
     playing.ids = ids
     with gc_disabled():
-        return Run(scenario, discipline, arrivals, *playing.run())
+        result = playing.run()
+    if any(arrival.follows is not None for arrival in arrivals):
+        arrivals, result = in_order_of_coming(arrivals, result)
+    return Run(scenario, discipline, arrivals, *result)
+
+
+def in_order_of_coming(arrivals: Sequence[Arrival], result: SimulationResult) -> tuple[list[Arrival], SimulationResult]:
+    """Return what was played by the times at which steps and parts came, each as an arrival of its own."""
+    order = sorted(range(len(arrivals)), key=result.came.__getitem__)
+    place = {number: at for at, number in enumerate(order)}
+    earlier = [span._replace(number=place[span.number]) for span in result.earlier_attempts]
+    levels, started, finished, came = (
+        [times[number] for number in order] for times in (result.levels, result.started, result.finished, result.came)
+    )
+    played = [replace(arrivals[number], at=result.came[number], follows=None, is_part=False) for number in order]
+    return played, SimulationResult(levels, started, finished, earlier, came)
 
 
 def document_specs(scenario: Scenario) -> list[NewDocument]:

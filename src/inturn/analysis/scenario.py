@@ -7,6 +7,7 @@
     thresholds = [-2, -4]
     charge = "time"               # what lanes are charged: documents, pages or time
     max_share = 0.875             # of the slots, for one customer while others come; 1 for all
+    check_each_step = false       # whether later steps and parts are checked too
 
     [[group]]
     name = "flood"
@@ -16,6 +17,8 @@
     seconds_per_page = 2.0        # pages of a document: its service time by this; without it they are unknown
     cancel_after = 5.0            # cancels a longer document after so many seconds of work and submits it again,
     cancels = 3                   # so many times
+    parts = 20                    # splits each document into so many parts, and is processed again when they have ended
+    part_seconds = 1.0            # mean of a part and of that second step, drawn as `service` is
     arrivals = { kind = "burst", documents = 10000, at = 0 }
     service = { kind = "exponential", mean = 1.0 }
 
@@ -24,9 +27,9 @@ below.
 """
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from random import Random
@@ -43,13 +46,23 @@ MAX_WORKERS: Final = 10_000
 MAX_CUSTOMERS: Final = 1_000_000
 MAX_DOCUMENTS: Final = 10_000_000
 MAX_CANCELS: Final = 100
+MAX_PARTS: Final = 10_000
 POLICY_KEYS: Final = frozenset(
-    {"reset_interval", "thresholds", "overdue_after", "overdue_every", "charge", "max_share", "share_idle_after"}
+    {
+        "reset_interval",
+        "thresholds",
+        "overdue_after",
+        "overdue_every",
+        "charge",
+        "max_share",
+        "share_idle_after",
+        "check_each_step",
+    }
 )
 GROUP_KEYS: Final = frozenset(
     {
         "name", "customers", "weight", "cap", "cost", "failing", "seconds_per_page", "cancel_after", "cancels",
-        "arrivals", "service",
+        "parts", "part_seconds", "arrivals", "service",
     }
 )  # fmt: skip
 
@@ -91,6 +104,8 @@ class Group:
     seconds_per_page: float | None = None
     cancel_after: float = 0.0
     cancels: int = 0
+    parts: int = 0
+    part_seconds: float = 1.0
 
     @property
     def settings(self) -> CustomerSettings:
@@ -159,7 +174,23 @@ def generate_arrivals(scenario: Scenario, max_documents: int = MAX_DOCUMENTS) ->
             if len(arrivals) > max_documents:
                 raise InvalidInputError(f"scenario {scenario.name} has more than {max_documents} documents")
     arrivals.sort(key=lambda arrival: (arrival.at, arrival.group, arrival.customer))
+    arrivals += _draw_parts(scenario, arrivals)
+    if len(arrivals) > max_documents:
+        raise InvalidInputError(f"scenario {scenario.name} has more than {max_documents} documents")
     return arrivals
+
+
+def _draw_parts(scenario: Scenario, arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """Return the parts of documents, and the step of each document behind them."""
+    following: list[Arrival] = []
+    randoms = [Random(f"{scenario.seed}/{group.name}/parts") for group in scenario.groups]
+    for number, arrival in enumerate(arrivals):
+        group, random = scenario.groups[arrival.group], randoms[arrival.group]
+        service = ServiceTime(group.service.kind, group.part_seconds)
+        for place in range(group.parts + 1 if group.parts else 0):
+            own = replace(arrival, service=service.draw(random), failures=0, pages=None, follows=number)
+            following.append(replace(own, is_part=place < group.parts))
+    return following
 
 
 def _draw_arrival(random: Random, group: Group, at: int, customer: str, number: int, failures: int) -> Arrival:
@@ -237,7 +268,16 @@ def _parse_policy(name: str, table: Mapping[str, Any]) -> Policy:
             share_idle_after=durations.get("share_idle_after", default.turns.share_idle_after),
         ),
     )
+    policy = replace(
+        policy, check_each_step=_require_flag(f"check_each_step of {name}", table.get("check_each_step", False))
+    )
     return ChargeUnit.parse(f"charge of {name}", table.get("charge", ChargeUnit.TIME)).apply_to(policy)
+
+
+def _require_flag(name: str, value: Any) -> bool:
+    if type(value) is not bool:
+        raise InvalidInputError(f"{name} must be true or false, not {value!r}")
+    return value
 
 
 def _parse_group(scenario: str, table: Mapping[str, Any]) -> Group:
@@ -257,7 +297,11 @@ def _parse_group(scenario: str, table: Mapping[str, Any]) -> Group:
         None if per_page is None else clean_number(f"seconds_per_page in {where}", per_page, 1e-3, 86_400),
         clean_number(f"cancel_after in {where}", table.get("cancel_after", 0.0), 0, 86_400),
         _require_int(f"cancels in {where}", table.get("cancels", 0), 0, MAX_CANCELS),
+        _require_int(f"parts in {where}", table.get("parts", 0), 0, MAX_PARTS),
+        clean_number(f"part_seconds in {where}", table.get("part_seconds", 1.0), 1e-6, 86_400),
     )
+    if group.parts and group.cancels:
+        raise InvalidInputError(f"{where} has parts and cancels; give one of them")
     clean_settings(group.settings)
     return group
 
