@@ -26,6 +26,7 @@ from inturn.insights.notices import Notice, NoticeKind, customer_notices, queue_
 from inturn.insights.overview import MAX_SHOWN_CUSTOMERS, live_overview
 from inturn.insights.reader import Insights, counter_status, stored_counter
 from inturn.insights.shares import SHARE_WINDOW, CustomerShare, ShareMeter, Shares
+from inturn.insights.step_spans import PartsSpan, StepSpan
 from inturn.insights.timeline import Timeline, TimelineEntry, document_timeline
 from inturn.insights.views import (
     AtWork,
@@ -76,11 +77,13 @@ __all__ = [
     "Notice",
     "NoticeKind",
     "Overview",
+    "PartsSpan",
     "ShareMeter",
     "Shares",
     "SlotUse",
     "SortBy",
     "Span",
+    "StepSpan",
     "Timeline",
     "TimelineEntry",
     "Why",

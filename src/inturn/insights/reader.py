@@ -197,10 +197,13 @@ class Insights:
         return cached
 
     def batch(self, name: str) -> BatchStatus:
-        """Return the progress of a batch; NotFoundError if it has no document."""
+        """Return the progress of a batch, of the documents that were submitted in it; NotFoundError if there are none.
+
+        Parts of them are not counted.
+        """
         customers: dict[str, CountOf[DocumentState]] = {}
         submitted, ended = [], []
-        for document in self._documents(DocumentFilter(batch=name)):
+        for document in self._documents(DocumentFilter(batch=name, parts=False)):
             customers.setdefault(document.customer, CountOf())[document.state] += 1
             submitted.append(document.submitted_at)
             if document.finished_at is not None:

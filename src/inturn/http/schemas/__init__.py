@@ -43,6 +43,8 @@ from inturn.http.schemas.documents import (
     Submission,
     Timeline,
     TimelineEntry,
+    TimelineStep,
+    WaitForParts,
     Why,
 )
 from inturn.http.schemas.history import HistoryFigures, HistorySeries, QueueHistory
@@ -184,8 +186,10 @@ __all__ = [
     "Submission",
     "Timeline",
     "TimelineEntry",
+    "TimelineStep",
     "TopCustomer",
     "UploadLimits",
+    "WaitForParts",
     "WaitPercentiles",
     "Why",
     "Worker",
