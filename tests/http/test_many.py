@@ -117,6 +117,17 @@ def test_timeline_has_each_attempt_with_its_error(harness: Harness, anna: TestCl
     ]
 
 
+def test_timeline_has_a_span_for_each_step(harness: Harness, acme: TestClient) -> None:
+    queue = harness.queue
+    (receipt,) = queue.submit("acme", [NewDocument("a", queue="split")])
+    (claimed,) = queue.claim("worker", 1, queues=["split"])
+    queue.ack([queue.split(claimed, [NewDocument("page", queue="page")] * 2, "merge", {"pages": 2})])
+    split, merge = acme.get(f"/v1/documents/{receipt.id}/timeline").json()["steps"]
+    assert (split["step"], split["queue"], split["attempts"], split["has_result"]) == (0, "split", 1, True)
+    assert split["parts"] == {"since": split["ended_at"], "until": None, "parts": 2, "ended": 0, "failed": 0}
+    assert (merge["queue"], merge["ready_at"], merge["started_at"], merge["parts"]) == ("merge", None, None, None)
+
+
 def test_timeline_survives_the_deletion_of_events(harness: Harness, anna: TestClient) -> None:
     (id_,) = submit(harness, "acme", 1)
     harness.queue.store.prune(time.time_ns() // 1_000, limit=1_000)

@@ -22,7 +22,7 @@ from inturn.insights import (
 from inturn.insights.explain import explain, explain_to_customer
 from inturn.insights.flow import FlowReader
 from inturn.insights.snapshots import Snapshots
-from inturn.model import Claim, DocumentState
+from inturn.model import Claim, DocumentState, NewDocument
 from inturn.policy import Policy, TurnPolicy
 from inturn.store_answers import LaneSnapshot
 from inturn.stores import open_store
@@ -287,3 +287,45 @@ def test_queue_that_only_moves_documents_on_has_a_pace(harness: StoreHarness) ->
     assert speed is not None
     assert speed.fast == seconds(1)
     assert flow_of(harness).finish_speed("export", harness.clock.now()) is None
+
+
+# -- parts ----------------------------------------------------------------------------------------------------------
+
+
+def split(harness: StoreHarness, customer: str, n: int, **fields: object) -> str:
+    id_ = harness.submit_one(customer, queue="split", **fields)
+    (claimed,) = claim(harness, 1, "split")
+    parts = [NewDocument("page", queue="page", **fields)] * n  # type: ignore[arg-type]
+    harness.queue.ack([harness.queue.split(claimed, parts, "merge")])
+    return id_
+
+
+def test_overview_counts_parts_and_names_what_waits_for_them(harness: StoreHarness, insights: Insights) -> None:
+    split(harness, "acme", 3)
+    claim(harness, 1, "page")
+    overview = insights.overview()
+    assert overview.states == {DocumentState.SPLIT: 1, DocumentState.WAITING: 2, DocumentState.RUNNING: 1}
+    (customer,) = harness.store.customer_summaries()
+    assert (customer.waiting, customer.running) == (2, 1)
+
+
+def test_steps_and_parts_are_worker_time_of_their_customer(harness: StoreHarness, insights: Insights) -> None:
+    harness.submit("beta", queue="page")
+    id_ = harness.submit_one("acme", queue="split")
+    (claimed,) = claim(harness, 1, "split")
+    harness.advance(10)
+    harness.queue.ack([harness.queue.split(claimed, [NewDocument("page", queue="page")] * 3, "merge")])
+    for claimed in claim(harness, 4, "page"):
+        harness.advance(10)
+        harness.queue.finish(claimed)
+    assert harness.state(id_) is DocumentState.SPLIT
+    harness.advance(0.001)
+    shares = insights.shares()
+    acme, beta = shares.customers["acme"], shares.customers["beta"]
+    assert acme.worked + beta.worked == seconds(10 + 10 + 20 + 30 + 40)
+    assert (acme.documents, beta.documents) == (3, 1)
+
+
+def test_batch_counts_the_documents_that_were_submitted(harness: StoreHarness, insights: Insights) -> None:
+    split(harness, "acme", 3, batch="march")
+    assert insights.batch("march").states == {DocumentState.SPLIT: 1}

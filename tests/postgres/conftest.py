@@ -97,10 +97,21 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def schema_17() -> str:
+def schema_18() -> str:
+    """Bring a queue back to schema 18, whose events named no queue."""
+    return """
+        ALTER TABLE event DROP COLUMN queue;
+        ALTER TABLE event_outbox DROP COLUMN queues;
+        ALTER TYPE event_row DROP ATTRIBUTE queues;
+        DELETE FROM migration WHERE number > 18;
+    """
+
+
+@pytest.fixture
+def schema_17(schema_18: str) -> str:
     """Bring a queue back to schema 17, in which a document had one step."""
     (view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[16].sql, re.DOTALL)
-    return f"""
+    after = f"""
         DROP VIEW document_view;
         DROP INDEX document_part, document_unended_part;
         ALTER TABLE document
@@ -117,6 +128,7 @@ def schema_17() -> str:
         {view}
         DELETE FROM migration WHERE number > 17;
     """  # noqa: S608 - texts of ours
+    return schema_18 + after
 
 
 @pytest.fixture

@@ -108,6 +108,7 @@ def make_old_queue(admin: psycopg.Connection[Any], name: str, version: int) -> N
 @pytest.mark.parametrize(
     "fixture",
     [
+        "schema_18",
         "schema_17",
         "schema_16",
         "schema_15",

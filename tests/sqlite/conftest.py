@@ -61,7 +61,16 @@ def sound() -> Callable[[Store, Path], None]:
 
 
 @pytest.fixture
-def schema_15() -> str:
+def schema_16() -> str:
+    """Bring a file back to schema 16, whose events named no queue."""
+    return """
+        ALTER TABLE event DROP COLUMN queue;
+        PRAGMA user_version = 16;
+    """
+
+
+@pytest.fixture
+def schema_15(schema_16: str) -> str:
     """Bring a file back to schema 15, in which a document had one step."""
     (document_view,) = re.findall(r"CREATE VIEW document_view .*?;", MIGRATIONS[14].sql, re.DOTALL)
     columns = {
@@ -70,7 +79,7 @@ def schema_15() -> str:
         "named_queue": ("cap", "rate_documents", "rate_per", "tat", "manual", "form"),
     }
     drops = [f"ALTER TABLE {table} DROP COLUMN {name};" for table, names in columns.items() for name in names]
-    return f"""
+    after = f"""
         DROP VIEW document_view;
         DROP INDEX document_part;
         DROP INDEX document_unended_part;
@@ -87,6 +96,7 @@ def schema_15() -> str:
         {document_view}
         PRAGMA user_version = 15;
     """  # noqa: S608 - texts of ours
+    return schema_16 + after
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from inturn.http import schemas
 from inturn.http.auth import Caller
 from inturn.human_steps import person_worker
 from inturn.i18n import LANGUAGES, SOURCE, Texts
-from inturn.insights import CounterStatus, CustomerShare, Timeline, TimelineEntry, Why
+from inturn.insights import CounterStatus, CustomerShare, StepSpan, Timeline, TimelineEntry, Why
 from inturn.insights.explain import explain, explain_to_customer, held_tenths
 from inturn.model import Document, QueueStatus, ResultFile
 from inturn.queue_reader import QueueReader
@@ -117,7 +117,13 @@ def serialize_timeline(
     """Serialize a timeline with the progress of the processor."""
     moments = [_serialize_timeline_entry(entry, caller) for entry in timeline.entries]
     done = None if progress is None or not progress.total else min(1.0, progress.done / progress.total)
-    return schemas.Timeline(id=document.id, moments=moments, is_whole=timeline.is_complete, done=done)
+    steps = [_serialize_step(span) for span in timeline.steps]
+    return schemas.Timeline(id=document.id, moments=moments, steps=steps, is_whole=timeline.is_complete, done=done)
+
+
+def _serialize_step(span: StepSpan) -> schemas.TimelineStep:
+    parts = None if span.parts is None else schemas.WaitForParts(**span.parts._asdict())
+    return schemas.TimelineStep(**{**span._asdict(), "parts": parts})
 
 
 def _serialize_timeline_entry(entry: TimelineEntry, caller: Caller) -> schemas.TimelineEntry:

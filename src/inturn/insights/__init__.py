@@ -27,6 +27,7 @@ from inturn.insights.overview import MAX_SHOWN_CUSTOMERS, live_overview
 from inturn.insights.queue_order import PlacedDocument, waiting_in_order
 from inturn.insights.reader import Insights, counter_status, stored_counter
 from inturn.insights.shares import SHARE_WINDOW, CustomerShare, ShareMeter, Shares
+from inturn.insights.step_spans import PartsSpan, StepSpan
 from inturn.insights.timeline import Timeline, TimelineEntry, document_timeline
 from inturn.insights.views import (
     AtWork,
@@ -77,12 +78,14 @@ __all__ = [
     "Notice",
     "NoticeKind",
     "Overview",
+    "PartsSpan",
     "PlacedDocument",
     "ShareMeter",
     "Shares",
     "SlotUse",
     "SortBy",
     "Span",
+    "StepSpan",
     "Timeline",
     "TimelineEntry",
     "Why",

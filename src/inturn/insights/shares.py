@@ -40,7 +40,7 @@ class CustomerShare(NamedTuple):
 
     worked: int
     documents: int
-    """Documents done or failed."""
+    """Documents done or failed; parts count as documents, and a document of several steps counts at the last one."""
     received: float
     """Its actual share."""
     due: float

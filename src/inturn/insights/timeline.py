@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from inturn.insights.step_spans import StepSpan, step_spans
 from inturn.model import Document, DocumentState
 from inturn.queue_reader import QueueReader
-from inturn.store_types import MAX_STORED_ATTEMPTS, Attempt, Event, EventKind, Operator
+from inturn.store_types import MAX_STORED_ATTEMPTS, STEP_ENDS, Attempt, Event, EventKind, Operator
 from inturn.values import SECOND
 
 PAGE_SIZE: Final = 500
@@ -38,14 +39,18 @@ class TimelineEntry(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """The entries of a document, oldest first. Incomplete if attempts were dropped or the audit log is too long."""
+    """The entries of a document and its steps, oldest first.
+
+    Incomplete if attempts were dropped or the audit log is too long.
+    """
 
     entries: tuple[TimelineEntry, ...]
     is_complete: bool
+    steps: tuple[StepSpan, ...] = ()
 
 
 def document_timeline(queue: QueueReader, document: Document) -> Timeline:
-    """Build the timeline of a document. Of its delays, only the end of the last one is stored (`ready_at`)."""
+    """Build the timeline of a document. The ends of delays are those times at which it was ready, and nothing else."""
     attempts = queue.attempts(document.id)
     by_operator, is_complete = _operator_entries(queue, document)
     entries = [
@@ -54,12 +59,36 @@ def document_timeline(queue: QueueReader, document: Document) -> Timeline:
         *by_operator,
         *_document_entries(document, attempts, by_operator),
     ]
-    if all(entry.at != document.ready_at for entry in entries):
-        entries.append(TimelineEntry(document.ready_at, EventKind.DUE))
+    steps = step_spans(queue, document, [*attempts, *_own_attempt(document, attempts)])
+    merged = {span.parts.until for span in steps if span.parts is not None and span.parts.until is not None}
+    entries += [TimelineEntry(at, EventKind.PARTS_ENDED) for at in merged]
+    known = {entry.at for entry in entries}
+    ready_times = dict.fromkeys([*(attempt.ready_at for attempt in attempts), document.ready_at])
+    entries += [TimelineEntry(at, EventKind.DUE) for at in ready_times if at is not None and at not in known]
+    dropped_first = [attempt for attempt in attempts if attempt.ended not in STEP_ENDS]
     is_complete = (
-        is_complete and len(attempts) < MAX_STORED_ATTEMPTS and _has_all_attempts(document, attempts, by_operator)
+        is_complete and len(dropped_first) < MAX_STORED_ATTEMPTS and _has_all_attempts(document, attempts, by_operator)
     )
-    return Timeline(tuple(sorted(entries, key=lambda entry: entry.at)), is_complete)
+    return Timeline(tuple(sorted(entries, key=lambda entry: entry.at)), is_complete, steps)
+
+
+def _own_attempt(document: Document, attempts: Sequence[Attempt]) -> Iterable[Attempt]:
+    """Yield the last attempt as one like those before it, if it is stored in the document itself."""
+    if document.started_at is not None and _has_own_attempt(document, attempts):
+        yield Attempt(
+            fence=document.fence or 0,
+            number=document.attempt,
+            started_at=document.started_at,
+            ended_at=document.finished_at or 0,
+            ended=_END_EVENTS.get(document.state, EventKind.STARTED),
+            error=document.error,
+            worker=document.worker,
+            began_at=document.began_at,
+            worked=document.worked,
+            queue=document.queue,
+            step=document.step,
+            ready_at=document.ready_at,
+        )
 
 
 def _attempt_entries(attempts: Iterable[Attempt], operator_entries: Sequence[TimelineEntry]) -> Iterable[TimelineEntry]:
@@ -114,7 +143,7 @@ def _has_all_attempts(
     known = {
         attempt.number
         for attempt in attempts
-        if attempt.started_at >= since and attempt.ended is not EventKind.RELEASED
+        if attempt.started_at >= since and attempt.step == document.step and attempt.ended is not EventKind.RELEASED
     }
     if _has_own_attempt(document, attempts) and document.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
         known.add(document.attempt)

@@ -122,6 +122,7 @@ class Overview:
 
     at: int
     states: Mapping[DocumentState, int]
+    """Parts count as documents; a document that waits for its parts is `split`."""
     waiting: Mapping[int, int]
     """By the level of the lane; level 0 has the expedited documents."""
     waiting_closed: int

@@ -45,6 +45,8 @@ from inturn.http.schemas.documents import (
     Submission,
     Timeline,
     TimelineEntry,
+    TimelineStep,
+    WaitForParts,
     Why,
 )
 from inturn.http.schemas.history import HistoryFigures, HistorySeries, QueueHistory
@@ -211,8 +213,10 @@ __all__ = [
     "TakenDocument",
     "Timeline",
     "TimelineEntry",
+    "TimelineStep",
     "TopCustomer",
     "UploadLimits",
+    "WaitForParts",
     "WaitPercentiles",
     "Why",
     "Worker",

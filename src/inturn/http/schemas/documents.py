@@ -240,11 +240,39 @@ class TimelineEntry(BaseModel):
     why: str | None
 
 
+class WaitForParts(BaseModel):
+    """The time that a document waits for its parts."""
+
+    since: Time
+    until: Time | None = Field(description="Null while some have not ended.")
+    parts: int | None = Field(description="Null if the document was split again later; so are the two below.")
+    ended: int | None
+    failed: int | None = Field(description="Those that failed, expired or were cancelled.")
+
+
+class TimelineStep(BaseModel):
+    """What became of a document in one queue. Durations are microseconds."""
+
+    step: int
+    queue: str
+    ready_at: Time | None = Field(description="When it came into the queue; null while it waits for its parts.")
+    started_at: Time | None = Field(description="The start of the first attempt.")
+    ended_at: Time | None
+    attempts: int
+    waited: int = Field(description="The time before its starts, without delays and without a wait that still lasts.")
+    worked: int = Field(description="The processing time of attempts that are over.")
+    has_result: bool
+    parts: WaitForParts | None = Field(description="After the step, if it split the document.")
+
+
 class Timeline(BaseModel):
-    """The events of a document, oldest first, and the progress of its processor."""
+    """The events of a document, oldest first, its steps, and the progress of its processor."""
 
     id: Id
     moments: list[TimelineEntry]
+    steps: list[TimelineStep] = Field(
+        description="A span for each step, oldest first; steps that were repeated from the start stand there again."
+    )
     is_whole: bool = Field(description="False if some attempts or manual actions are no longer stored.")
     done: float | None = Field(description="Progress from 0 to 1, if its processor reports it.")
 

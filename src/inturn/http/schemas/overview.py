@@ -124,7 +124,9 @@ class Overview(BaseModel):
 
     at: Time
     paused: Paused | None
-    states: dict[str, int]
+    states: dict[str, int] = Field(
+        description="Parts count as documents; a document that waits for its parts is `split`."
+    )
     waiting: dict[int, int] = Field(description="By level; level 0 holds expedited documents.")
     oldest_wait: int | None = Field(description="The longest wait, held documents included.")
     customers: int = Field(description="The number of customers with waiting documents.")
