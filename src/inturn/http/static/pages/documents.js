@@ -4,6 +4,7 @@
 import { ApiError, get, ignoreRequestError, isAbort } from "../api.js";
 import { debounce, el, fill, setProp, setText } from "../dom.js";
 import { t } from "../i18n.js";
+import { fetchQueues, hasSteps } from "../queues.js";
 import { pageUrl } from "../routes.js";
 import { mayAct } from "../session.js";
 import { icon } from "../components/icons.js";
@@ -46,7 +47,7 @@ window.addEventListener("popstate", () => {
 
 /** @param {View} view */
 export async function mount(view) {
-  const list = new DocumentList(view);
+  const list = new DocumentList(view, await fetchQueues(view.signal));
   const before = performance.now() - lastPopstateAt < 500 ? snapshot : null;
   snapshot = null;
   const isSame = before !== null && before.search === location.search && Date.now() - before.at < SNAPSHOT_TTL_MS;
@@ -86,12 +87,16 @@ export class DocumentList {
   /** @type {IntersectionObserver | null} */
   #end = null;
 
-  /** @param {View} view */
-  constructor(view) {
+  /**
+   * @param {View} view
+   * @param {Api.NamedQueue[]} queues
+   */
+  constructor(view, queues) {
     this.view = view;
+    this.hasSteps = queues.length > 1;
     this.refreshedAt = 0;
     this.newCheckedAt = 0;
-    this.filters = new Filters(view);
+    this.filters = new Filters(view, queues);
     const shownColumns = columns();
     this.table = table({
       caption: t("documents.title"),
@@ -381,6 +386,9 @@ export class DocumentList {
   // -- drawing
 
   #draw() {
+    this.hasSteps ||= this.#rows.some((row) => hasSteps(row) || row.parent !== null || row.state === "split");
+    this.node.classList.toggle("has-steps", this.hasSteps);
+    this.filters.showSteps(this.hasSteps);
     this.table.update(this.#rows);
     this.more.update({ hasMore: this.#next !== null, isBusy: this.#isBusy });
     this.noneAtAll.hidden = this.filters.isAny();

@@ -3,10 +3,14 @@
 import { el, fill, reconcileChildren, setProp, setText } from "../../dom.js";
 import { durationInWords, percent, time, timeToTheMinute } from "../../format.js";
 import { t } from "../../i18n.js";
+import { pageUrl } from "../../routes.js";
 import { mayAct } from "../../session.js";
 import { levelBadge, stateBadge } from "../../components/badges.js";
 import { copyButton } from "../../components/copy_button.js";
 import { describeAnswer, describeCause, wholeSeconds } from "./answer.js";
+
+/** What the name of a worker begins with if it is a person. */
+const PERSON_PREFIX = "person:";
 
 export class StatusPanel {
   /** @type {Api.Document} */
@@ -17,6 +21,7 @@ export class StatusPanel {
 
   constructor() {
     this.answer = el("h2", { class: "status-answer" });
+    this.whole = el("p", { class: "status-part", hidden: true });
     this.cause = el("p", { class: "status-cause" });
     this.badge = el("div", { class: "status-badges" });
     this.sentences = el("div", { class: "status-sentences" });
@@ -29,7 +34,7 @@ export class StatusPanel {
     this.errorBox = el("div", { class: "status-error", hidden: true });
     const head = el("div", { class: "panel-head" }, this.answer, this.badge);
     const why = el("div", { class: "status-why", "aria-live": "polite" }, this.cause, this.sentences);
-    this.node = el("section", { class: "panel document-status" }, head, why, this.clock, this.progress, this.errorBox);
+    this.node = el("section", { class: "panel document-status" }, head, this.whole, why, this.clock, this.progress, this.errorBox);
   }
 
   /**
@@ -62,6 +67,16 @@ export class StatusPanel {
     this.tick();
   }
 
+  /**
+   * Of a part: its number, and the document that it is a part of.
+   * @param {Api.Document} doc
+   * @param {Api.Document | null} whole null if there is none, or none any more
+   */
+  showWhole(doc, whole) {
+    this.whole.hidden = doc.part === null || whole === null;
+    if (doc.part !== null && whole !== null) fill(this.whole, t("document.part_of", { part: doc.part }), " ", el("a", { href: pageUrl("document", { id: whole.id }) }, whole.name));
+  }
+
   /** @param {string | null} error */
   #showError(error) {
     this.errorBox.hidden = error === null;
@@ -87,7 +102,10 @@ export class StatusPanel {
         return this.#describeWaiting();
       case "delayed":
         return [doc.attempt === 0 ? t("document.delayed_first", { time: timeOrDash(doc.due_at) }) : t("document.delayed", { ...attempts, time: timeOrDash(doc.due_at) })];
+      case "split":
+        return [t("document.split", { queue: doc.queue })];
       case "running":
+        if (doc.worker?.startsWith(PERSON_PREFIX)) return [t("document.running_person", { name: doc.worker.slice(PERSON_PREFIX.length) })];
         return [doc.worker === null ? t("document.running", attempts) : t("document.running_at", { ...attempts, worker: doc.worker })];
       case "done":
         return [this.#describeDone()];
