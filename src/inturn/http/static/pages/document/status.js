@@ -3,14 +3,12 @@
 import { el, fill, reconcileChildren, setProp, setText } from "../../dom.js";
 import { durationInWords, percent, time, timeToTheMinute } from "../../format.js";
 import { t } from "../../i18n.js";
+import { personOf } from "../../person.js";
 import { pageUrl } from "../../routes.js";
 import { mayAct } from "../../session.js";
 import { levelBadge, stateBadge } from "../../components/badges.js";
 import { copyButton } from "../../components/copy_button.js";
 import { describeAnswer, describeCause, wholeSeconds } from "./answer.js";
-
-/** What the name of a worker begins with if it is a person. */
-const PERSON_PREFIX = "person:";
 
 export class StatusPanel {
   /** @type {Api.Document} */
@@ -105,7 +103,7 @@ export class StatusPanel {
       case "split":
         return [t("document.split", { queue: doc.queue })];
       case "running":
-        if (doc.worker?.startsWith(PERSON_PREFIX)) return [t("document.running_person", { name: doc.worker.slice(PERSON_PREFIX.length) })];
+        if (personOf(doc.worker) !== null) return [t("document.running_person", { name: personOf(doc.worker) })];
         return [doc.worker === null ? t("document.running", attempts) : t("document.running_at", { ...attempts, worker: doc.worker })];
       case "done":
         return [this.#describeDone()];
