@@ -201,7 +201,7 @@ class DocumentPage {
     this.status.showWhole(this.#document, this.#whole);
     this.steps.update(this.#document, this.result.steps);
     this.level.update(this.#document, this.#why);
-    this.timeline.update(this.#document, this.#timeline);
+    this.timeline.update(this.#document, this.#timeline, this.result.steps);
     this.details.update(this.#document, this.#timeline);
     this.metadata.update(this.#document);
   }

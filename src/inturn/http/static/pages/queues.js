@@ -62,12 +62,12 @@ export async function mount(view) {
  */
 function columns(setPaused, edit) {
   /** @type {Column<Row>} */
-  const actions = { key: "actions", label: t("queues.head_actions"), value: (row) => JSON.stringify(row), cell: (row) => makeActions(row, setPaused, edit), update: updateActions };
+  const actions = { key: "actions", label: t("queues.head_actions"), align: "end", value: (row) => JSON.stringify(row), cell: (row) => makeActions(row, setPaused, edit), update: updateActions };
   return [
     { key: "name", label: t("queues.head_name"), name: (row) => row.name, value: (row) => JSON.stringify([row.name, row.description]), cell: nameCell },
-    { key: "status", label: t("queues.head_status"), value: (row) => JSON.stringify([row.paused, statusOf(row)]), cell: statusCell },
     { key: "waiting", label: t("queues.head_waiting"), align: "end", value: (row) => row.waiting, cell: (row) => countLink(row, "waiting") },
     { key: "running", label: t("queues.head_running"), align: "end", value: (row) => `${row.running} ${row.cap}`, cell: runningCell },
+    { key: "status", label: t("queues.head_status"), value: (row) => JSON.stringify([row.paused, statusOf(row)]), cell: statusCell },
     { key: "served", label: t("queues.head_served"), value: (row) => JSON.stringify([row.manual, row.workers]), cell: servedCell },
     { key: "rate", label: t("customer.set_rate"), className: "wide-only", value: (row) => (row.rate === null ? null : t("customer.rate", { n: row.rate.documents, per: durationInWords(row.rate.per) })) },
     { key: "weight", label: t("customer.set_weight"), align: "end", className: "wide-only", value: (row) => number(row.weight, 3) },

@@ -135,7 +135,7 @@ function takenColumns(handBack) {
     { key: "customer", label: t("documents.head_customer"), value: (row) => row.document.customer, className: "wide-only" },
     { key: "worker", label: t("tasks.head_who"), value: (row) => (row.fence === null ? (personOf(row.worker) ?? row.worker) : t("tasks.you")) },
     { key: "until", label: t("tasks.head_until"), value: (row) => timeToTheMinute(row.lease_until) },
-    { key: "actions", label: el("span", { class: "hidden" }, t("queues.head_actions")), align: "end", value: (row) => row.fence, cell: (row) => takenActions(row, handBack) },
+    { key: "actions", label: el("span", { class: "hidden" }, t("queues.head_actions")), align: "end", className: "wide-only", value: (row) => row.fence, cell: (row) => takenActions(row, handBack) },
   ];
 }
 

@@ -25,7 +25,7 @@ export function describeAnswer(doc, why, now) {
     case "running":
       return t("document.answer_running", { time: durationInWords(wholeSeconds(now - (doc.started_at ?? now))) });
     case "done":
-      return t("document.answer_done", { took: durationInWords(doc.worked ?? (doc.finished_at ?? 0) - (doc.started_at ?? 0)) });
+      return t("document.answer_done", { took: durationInWords(doc.step > 0 ? (doc.finished_at ?? 0) - doc.submitted_at : doc.worked ?? (doc.finished_at ?? 0) - (doc.started_at ?? 0)) });
     case "failed":
       return t(doc.attempt < doc.max_attempts ? "document.answer_rejected" : "document.answer_failed", { n: doc.attempt });
     default:

@@ -131,6 +131,7 @@ export class StatusPanel {
     const started = doc.started_at ?? doc.ready_at; // a document that is done has all three times
     const began = doc.began_at ?? started;
     const took = durationInWords(doc.worked ?? (doc.finished_at ?? began) - started);
+    if (doc.step > 0) return t("document.done_steps", { n: doc.step + 1, took: durationInWords((doc.finished_at ?? began) - doc.submitted_at) });
     if (!this.#isRetried) return t("document.done", { wait: durationInWords(Math.max(0, began - doc.ready_at)), took });
     return t("document.done_retried", { wait: durationInWords(Math.max(0, began - doc.submitted_at)), retries: durationInWords(Math.max(0, doc.ready_at - doc.submitted_at)), took });
   }
@@ -165,13 +166,16 @@ export class StatusPanel {
   }
 }
 
+const STEP_ENDS = ["step_done", "split"];
+
 /**
- * Whether an attempt was made before the document came into its line the last time.
+ * Whether an attempt at this step was made before the document came into its line the last time.
  * @param {Api.Document} doc
  * @param {Api.Timeline} timeline
  */
 export function isRetried(doc, timeline) {
-  return timeline.moments.some((moment) => moment.kind === "started" && moment.at < doc.ready_at);
+  const ofStep = timeline.moments.slice(timeline.moments.findLastIndex((moment) => STEP_ENDS.includes(moment.kind)) + 1);
+  return ofStep.some((moment) => moment.kind === "started" && moment.at < doc.ready_at);
 }
 
 /**

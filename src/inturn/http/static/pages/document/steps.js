@@ -14,7 +14,7 @@ export class StepsPanel {
   #shown = "";
 
   constructor() {
-    this.list = el("ol", { class: "steps" });
+    this.list = el("ol", { class: "document-trail" });
     this.node = panel(t("document.steps"), { className: "document-steps" }, this.list);
     this.node.hidden = true;
   }

@@ -5,23 +5,28 @@ import { duration, time } from "../../format.js";
 import { t } from "../../i18n.js";
 import { panel } from "../../components/panel.js";
 import { relativeTime } from "../../components/relative_time.js";
+import { spansOfSteps } from "./spans.js";
+import { StepChart } from "./step_chart.js";
 
 const MAX_ERROR_LINE_CHARACTERS = 300;
 /** @type {Record<string, string>} */
-const STATE_BY_KIND = { started: "running", finished: "done", failed: "failed", lease_lost: "failed", delayed: "delayed", cancelled: "cancelled", expired: "expired" };
+const STATE_BY_KIND = { started: "running", step_done: "done", split: "split", parts_ended: "split", finished: "done", failed: "failed", lease_lost: "failed", delayed: "delayed", cancelled: "cancelled", expired: "expired" };
 
 export class TimelinePanel {
   constructor() {
     this.list = el("ol", { class: "timeline" });
     this.note = el("p", { class: "muted" }, t("document.timeline_partial"));
-    this.node = panel(t("document.timeline"), {}, this.list, this.note);
+    this.chart = new StepChart();
+    this.node = panel(t("document.timeline"), {}, this.chart.node, this.list, this.note);
   }
 
   /**
    * @param {Api.Document} doc
    * @param {Api.Timeline} timeline
+   * @param {Api.StepResult[]} results
    */
-  update(doc, timeline) {
+  update(doc, timeline, results) {
+    this.chart.update(spansOfSteps(doc, timeline, results, Date.now() * 1_000));
     this.note.hidden = timeline.is_whole;
     reconcileChildren(this.list, toSteps(doc, timeline), (step) => step.key, makeStep, () => {}); // past steps do not change
   }
