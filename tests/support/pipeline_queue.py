@@ -32,7 +32,9 @@ QUEUES: Final[dict[str, dict[str, Any]]] = {
     },
 }
 PAGES: Final = 7
-INVOICE: Final = "Invoice 4711\n\nTransport of 12 pallets     1,180.00\nFuel                          112.50\n\nTotal EUR 1,292.50\n"
+INVOICE: Final = (
+    "Invoice 4711\n\nTransport of 12 pallets     1,180.00\nFuel                          112.50\n\nTotal EUR 1,292.50\n"
+)
 
 
 class Pipeline(NamedTuple):
@@ -131,7 +133,9 @@ class PipelineWriter:
     def _split(self, queue: str, seconds: int, then: str) -> None:
         (claim,) = self._queue.claim("scan-1", 1, queues=[queue], lease=LEASE)
         self._wait(seconds)
-        pages = [NewDocument(f"page {number + 1} of {claim.document.spec.name}", queue="page") for number in range(PAGES)]
+        pages = [
+            NewDocument(f"page {number + 1} of {claim.document.spec.name}", queue="page") for number in range(PAGES)
+        ]
         self._queue.ack([self._queue.split(claim, pages, then, {"pages": PAGES})])
 
     def _report(self) -> None:

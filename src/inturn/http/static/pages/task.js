@@ -122,7 +122,7 @@ class TaskPage {
   /** Asked once, however often one tries to leave. */
   async mayLeave() {
     if (this.#isEnded || !this.answer.isDirty) return true;
-    this.#asked ??= confirm({ title: t("task.leave_ask"), text: t("task.leave_text"), action: t("task.leave"), dismiss: t("task.stay"), why: false }).then((answer) => answer !== null);
+    this.#asked ??= confirm({ title: t("task.leave_ask"), text: t(this.lease.isLost ? "task.leave_lost" : "task.leave_text"), action: t("task.leave"), dismiss: t("task.stay"), why: false }).then((answer) => answer !== null);
     const isLeaving = await this.#asked;
     this.#asked = null;
     return isLeaving;
@@ -158,8 +158,9 @@ class TaskPage {
     this.form.requestSubmit(/** @type {HTMLElement | null} */ (this.buttons.querySelector("button")));
   }
 
+  /** Keep what was typed for as long as it can still be saved. */
   #keep() {
-    if (!this.#isEnded && this.answer.isDirty) drafts.set(this.#doc.id, this.answer.typed());
+    if (!this.#isEnded && !this.lease.isLost && this.answer.isDirty) drafts.set(this.#doc.id, this.answer.typed());
     else drafts.delete(this.#doc.id);
   }
 

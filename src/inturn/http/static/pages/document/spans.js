@@ -20,28 +20,40 @@ const ENDED = ["done", "failed", "cancelled", "expired"];
  */
 export function spansOfSteps(doc, timeline, results, now) {
   const moments = sinceFirstStep(doc, timeline.moments);
-  const ends = moments.filter((moment) => STEP_ENDS.includes(moment.kind)).length;
-  let step = doc.step - ends;
-  const nameOf = (/** @type {number} */ index) => (index === doc.step ? doc.queue : (results.find((result) => result.step === index)?.queue ?? "–"));
+  const queues = queuesOfMoments(doc, moments, results);
   /** @type {StepSpans[]} */
-  const steps = [{ queue: nameOf(step), spans: [] }];
+  const steps = [{ queue: queues[0] ?? doc.queue, spans: [] }];
   /** @type {Omit<Span, "to"> | null} */
   let open = null;
   const close = (/** @type {number} */ at, /** @type {SpanKind | null} */ kind = null) => {
     if (open !== null && at > open.from) steps[steps.length - 1].spans.push({ ...open, kind: kind ?? open.kind, to: at });
     open = null;
   };
-  for (const moment of moments) {
+  for (const [index, moment] of moments.entries()) {
     close(moment.at, moment.kind === "started" || open?.kind !== "work" || WENT_WELL.includes(moment.kind) ? null : "failed");
     if (moment.kind === "started") open = { kind: "work", from: moment.at, attempt: moment.attempt };
     else if (!ENDED.includes(moment.kind) && moment.kind !== "finished") open = { kind: moment.kind === "split" ? "parts" : "wait", from: moment.at, attempt: null };
-    if (STEP_ENDS.includes(moment.kind)) {
-      step += 1;
-      steps.push({ queue: nameOf(step), spans: [] });
-    }
+    if (STEP_ENDS.includes(moment.kind)) steps.push({ queue: queues[index + 1] ?? doc.queue, spans: [] });
   }
   if (!ENDED.includes(doc.state)) close(now);
   return steps.filter((item, index) => item.spans.length > 0 || index === steps.length - 1);
+}
+
+/**
+ * The queue of the step that each of these moments belongs to: counted from the last one, which is that of the document.
+ * @param {Api.Document} doc
+ * @param {Moment[]} moments
+ * @param {Api.StepResult[]} results
+ */
+export function queuesOfMoments(doc, moments, results) {
+  let step = doc.step;
+  return moments
+    .toReversed()
+    .map((moment) => {
+      if (STEP_ENDS.includes(moment.kind)) step -= 1;
+      return step === doc.step ? doc.queue : (results.find((result) => result.step === step)?.queue ?? "–");
+    })
+    .reverse();
 }
 
 /**

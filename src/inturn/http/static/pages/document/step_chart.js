@@ -36,7 +36,7 @@ export class StepChart {
     fill(this.axis, el("span", {}, shortTimeOfDay(from)), el("span", {}, duration(to - from)), el("span", {}, shortTimeOfDay(to)));
     for (const item of /** @type {NodeListOf<HTMLElement>} */ (this.legend.querySelectorAll("li"))) item.hidden = !spans.some((span) => span.kind === item.dataset.kind);
     const rows = steps.flatMap((step) => step.spans.map((span) => [step.queue, describeSpan(span), time(span.from), duration(span.to - span.from)]));
-    fill(this.table, staticTable(t("document.span_table"), [t("documents.head_step"), t("document.span_what"), t("document.span_from"), t("document.span_took")], rows, 3));
+    fill(this.table, staticTable(t("document.timeline"), [t("documents.head_step"), t("document.span_what"), t("document.span_from"), t("document.span_took")], rows, 3));
   }
 }
 

@@ -3,9 +3,10 @@
 import { el, reconcileChildren } from "../../dom.js";
 import { duration, time } from "../../format.js";
 import { t } from "../../i18n.js";
+import { hasSteps } from "../../queues.js";
 import { panel } from "../../components/panel.js";
 import { relativeTime } from "../../components/relative_time.js";
-import { spansOfSteps } from "./spans.js";
+import { queuesOfMoments, spansOfSteps } from "./spans.js";
 import { StepChart } from "./step_chart.js";
 
 const MAX_ERROR_LINE_CHARACTERS = 300;
@@ -28,18 +29,20 @@ export class TimelinePanel {
   update(doc, timeline, results) {
     this.chart.update(spansOfSteps(doc, timeline, results, Date.now() * 1_000));
     this.note.hidden = timeline.is_whole;
-    reconcileChildren(this.list, toSteps(doc, timeline), (step) => step.key, makeStep, () => {}); // past steps do not change
+    reconcileChildren(this.list, toSteps(doc, timeline, results), (step) => step.key, makeStep, () => {}); // past steps do not change
   }
 }
 
 /**
  * @param {Api.Document} doc
  * @param {Api.Timeline} timeline
+ * @param {Api.StepResult[]} results
  */
-function toSteps(doc, { moments }) {
+function toSteps(doc, { moments }, results) {
+  const queues = hasSteps(doc) ? queuesOfMoments(doc, moments, results) : [];
   return moments.map((moment, index) => {
     const since = index > 0 ? moment.at - moments[index - 1].at : null;
-    return { ...moment, since, most: doc.max_attempts, key: `${moment.kind} ${moment.at} ${since}` };
+    return { ...moment, queue: moment.kind === "started" ? (queues[index] ?? null) : null, since, most: doc.max_attempts, key: `${moment.kind} ${moment.at} ${since}` };
   });
 }
 
@@ -48,9 +51,10 @@ function makeStep(step) {
   const when = relativeTime(step.at, { text: time(step.at) });
   const since = step.since !== null && el("span", { class: "muted" }, `+${duration(step.since)}`);
   const worker = step.kind === "started" && step.worker && el("span", { class: "muted timeline-worker" }, `${t("document.detail_worker")}: ${step.worker}`);
+  const queue = step.queue !== null && el("span", { class: "muted timeline-worker" }, `${t("document.detail_queue")}: ${step.queue}`);
   const words = t(`document.timeline_${step.kind}`, { attempt: step.attempt, most: step.most });
   const by = step.operator && el("p", { class: "muted timeline-by" }, step.why ? t("document.by_why", { name: step.operator, why: step.why }) : t("document.by", { name: step.operator }));
-  return el("li", { class: `timeline-step state-${STATE_BY_KIND[step.kind] ?? "waiting"}` }, el("p", { class: "timeline-what" }, words), el("p", { class: "muted timeline-when" }, when, since, worker), by, step.error !== null && errorNode(step.error));
+  return el("li", { class: `timeline-step state-${STATE_BY_KIND[step.kind] ?? "waiting"}` }, el("p", { class: "timeline-what" }, words), el("p", { class: "muted timeline-when" }, when, since, queue, worker), by, step.error !== null && errorNode(step.error));
 }
 
 /**

@@ -9,7 +9,7 @@ import { toast, toastWithUndo } from "../../components/toast.js";
 import { FormEditor } from "./form_editor.js";
 
 const SECOND = 1_000_000;
-const NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,62}";
+const NAME = String.raw`[A-Za-z0-9][A-Za-z0-9._\-]{0,62}`;
 
 /** @typedef {Pick<Api.NamedQueue, "description" | "weight" | "cap" | "rate" | "manual" | "form">} Settings */
 /** @typedef {{ name: string, changes: Partial<Settings> }} Saved */
