@@ -126,15 +126,16 @@ def test_a_document_shows_its_steps_and_where_their_time_went(place: Place, visi
     page = visit(place.url(f"/documents/{place.documents.exporting}"))
     expect(page.locator(".document-trail li")).to_have_text(["ocr (done)", "classify (done)", "export (now)"])
     bars = page.locator(".step-track")
-    expect(bars.nth(0)).to_have_attribute("aria-label", "ocr: Waiting 22\u00a0s, Attempt 1 34\u00a0s")
+    expect(bars.nth(0)).to_have_attribute(
+        "aria-label", "ocr: Waiting 22\u00a0s, Attempt 1 34\u00a0s, Waiting for parts 2\u00a0min 6\u00a0s"
+    )
     expect(bars.nth(1)).to_have_attribute(
         "aria-label",
-        "classify: Waiting for parts 2\u00a0min 14\u00a0s, Attempt 1, failed 9\u00a0s, Waiting 31\u00a0s,"
-        " Attempt 2 14\u00a0s",
+        "classify: Waiting 8\u00a0s, Attempt 1, failed 9\u00a0s, Pause before a retry 31\u00a0s, Attempt 2 14\u00a0s",
     )
     expect(bars.nth(2)).to_have_attribute("aria-label", re.compile("^export: Waiting 25\u00a0s, Attempt 1 "))
     page.get_by_text("Show as a table").click()
-    expect(page.locator(".step-table tbody tr")).to_have_count(8)
+    expect(page.locator(".step-table tbody tr")).to_have_count(9)
     result = page.locator(".document-result")
     expect(result).to_contain_text('"kind": "contract"')
     result.get_by_role("tab", name="ocr").click()

@@ -80,6 +80,7 @@ class PipelineWriter:
         for number in range(PAGES):
             self._wait(2)
             self._finish("page", 12 if number < PAGES - 1 else 40, {"text": f"Page {number + 1}"})
+        self._queue.sweep()
         self._wait(8)
         (claim,) = self._queue.claim("office-1", 1, queues=["classify"], lease=LEASE)
         self._wait(9)

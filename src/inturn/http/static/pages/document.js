@@ -199,9 +199,9 @@ class DocumentPage {
     this.#actions();
     this.status.update(this.#document, this.#why, this.#timeline, this.#sent);
     this.status.showWhole(this.#document, this.#whole);
-    this.steps.update(this.#document, this.result.steps);
+    this.steps.update(this.#document, this.#timeline);
     this.level.update(this.#document, this.#why);
-    this.timeline.update(this.#document, this.#timeline, this.result.steps);
+    this.timeline.update(this.#document, this.#timeline);
     this.details.update(this.#document, this.#timeline);
     this.metadata.update(this.#document);
   }

@@ -37,7 +37,7 @@ const SNAPSHOT_TTL_MS = 600_000;
 
 /**
  * The list as the user left it, restored by the browser's Back.
- * @type {{ search: string, rows: Row[], next: string | null, selection: string[], scroll: number, at: number } | null}
+ * @type {{ search: string, queues: Api.NamedQueue[], rows: Row[], next: string | null, selection: string[], scroll: number, at: number } | null}
  */
 let snapshot = null;
 let lastPopstateAt = -Infinity;
@@ -47,10 +47,10 @@ window.addEventListener("popstate", () => {
 
 /** @param {View} view */
 export async function mount(view) {
-  const list = new DocumentList(view, await fetchQueues(view.signal));
   const before = performance.now() - lastPopstateAt < 500 ? snapshot : null;
   snapshot = null;
   const isSame = before !== null && before.search === location.search && Date.now() - before.at < SNAPSHOT_TTL_MS;
+  const list = new DocumentList(view, isSame ? before.queues : await fetchQueues(view.signal));
   if (isSame) list.restore(before);
   else await list.load();
   list.begin();
@@ -93,6 +93,7 @@ export class DocumentList {
    */
   constructor(view, queues) {
     this.view = view;
+    this.queues = queues;
     this.hasSteps = queues.length > 1;
     this.refreshedAt = 0;
     this.newCheckedAt = 0;
@@ -122,7 +123,7 @@ export class DocumentList {
     this.count = el("p", { class: "muted documents-count", role: "status" });
     const news = el("div", { class: "documents-news", role: "status" }, this.newsBar);
     this.body = el("div", { class: "documents-body" }, this.errorBox, this.table.node, this.more.node);
-    const head = el("div", { class: "documents-head" }, this.count);
+    const head = el("div", { class: "documents-head" }, this.count, this.filters.parts.node);
     this.node = el("section", { class: "panel panel-flush documents" }, el("h2", { class: "hidden" }, t("documents.list")), this.filters.node, news, head, this.actions.node, this.body);
     head.append(tools(this, shownColumns));
   }
@@ -207,7 +208,7 @@ export class DocumentList {
   }
 
   takeSnapshot() {
-    return { search: this.search, rows: this.#rows, next: this.#next, selection: [...this.table.selection], scroll: this.#scroll, at: Date.now() };
+    return { search: this.search, queues: this.queues, rows: this.#rows, next: this.#next, selection: [...this.table.selection], scroll: this.#scroll, at: Date.now() };
   }
 
   #where() {

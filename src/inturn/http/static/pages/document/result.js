@@ -18,8 +18,6 @@ const MAX_SHOWN_CHARACTERS = 500_000;
 export class ResultPanel {
   #view;
   #key = "";
-  /** @type {Api.StepResult[]} */
-  steps = [];
 
   /**
    * @param {View} view
@@ -47,7 +45,6 @@ export class ResultPanel {
     else if (doc.state === "done") {
       this.link.href = `${this.path}/result`;
       fill(this.choice);
-      this.steps = [];
       this.#draw({ ...(await get(`${this.path}/result`, { signal: this.#view.signal })), path: this.path });
     }
     this.#key = key;
@@ -56,7 +53,6 @@ export class ResultPanel {
   /** Show the last step's result, with a choice of the others. */
   async #followSteps() {
     const { results } = await get(`${this.path}/results`, { signal: this.#view.signal });
-    this.steps = results;
     this.node.hidden = results.length === 0;
     if (results.length === 0) return;
     this.link.href = `${this.path}/results`;

@@ -1,68 +1,43 @@
-// What a document's time went into, step by step: waiting, attempts, and parts.
+// What a document's time went into, step by step: waiting, attempts, pauses before another attempt, and parts.
 
-/** @typedef {"wait" | "work" | "failed" | "parts"} SpanKind */
+/** @typedef {"wait" | "work" | "failed" | "delay" | "parts"} SpanKind */
 /** @typedef {{ kind: SpanKind, from: number, to: number, attempt: number | null }} Span */
 /** @typedef {{ queue: string, spans: Span[] }} StepSpans */
-/** @typedef {Api.Timeline["moments"][number]} Moment */
 
-const WENT_WELL = ["finished", "step_done", "split"];
-const STEP_ENDS = ["step_done", "split"];
-const ENDED = ["done", "failed", "cancelled", "expired"];
+/** Ends of attempts that are no failures: a document handed back is waiting again. */
+const WENT_WELL = ["finished", "step_done", "split", "handed_back", "cancelled"];
+/** @type {Record<string, SpanKind | undefined>} */
+const BEGUN_BY = { submitted: "wait", retried: "wait", due: "wait", handed_back: "wait", lease_lost: "wait", expedited: "wait", step_done: "wait", parts_ended: "wait", started: "work", delayed: "delay", split: "parts" };
+
+/** What ends a document. */
+const ENDS = ["finished", "failed", "cancelled", "expired"];
 
 /**
- * The spans of each step since the last retry that began with the first one. The last span of a document that has not ended
- * lasts until `now`.
- * @param {Api.Document} doc
+ * The spans of each step. The last one of a document that has not ended lasts until `now`.
  * @param {Api.Timeline} timeline
- * @param {Api.StepResult[]} results
  * @param {number} now
  * @returns {StepSpans[]}
  */
-export function spansOfSteps(doc, timeline, results, now) {
-  const moments = sinceFirstStep(doc, timeline.moments);
-  const queues = queuesOfMoments(doc, moments, results);
+export function spansOfSteps({ moments, steps }, now) {
   /** @type {StepSpans[]} */
-  const steps = [{ queue: queues[0] ?? doc.queue, spans: [] }];
-  /** @type {Omit<Span, "to"> | null} */
-  let open = null;
-  const close = (/** @type {number} */ at, /** @type {SpanKind | null} */ kind = null) => {
-    if (open !== null && at > open.from) steps[steps.length - 1].spans.push({ ...open, kind: kind ?? open.kind, to: at });
-    open = null;
-  };
-  for (const [index, moment] of moments.entries()) {
-    close(moment.at, moment.kind === "started" || open?.kind !== "work" || WENT_WELL.includes(moment.kind) ? null : "failed");
-    if (moment.kind === "started") open = { kind: "work", from: moment.at, attempt: moment.attempt };
-    else if (!ENDED.includes(moment.kind) && moment.kind !== "finished") open = { kind: moment.kind === "split" ? "parts" : "wait", from: moment.at, attempt: null };
-    if (STEP_ENDS.includes(moment.kind)) steps.push({ queue: queues[index + 1] ?? doc.queue, spans: [] });
-  }
-  if (!ENDED.includes(doc.state)) close(now);
-  return steps.filter((item, index) => item.spans.length > 0 || index === steps.length - 1);
+  const rows = steps.map(({ queue }) => ({ queue, spans: [] }));
+  moments.forEach((moment, index) => {
+    const kind = BEGUN_BY[moment.kind];
+    if (kind === undefined) return; // an end, or something that ends no span
+    const next = moments.slice(index + 1).find((later) => later.kind in BEGUN_BY || ENDS.includes(later.kind));
+    const to = next?.at ?? now;
+    const hasFailed = kind === "work" && next !== undefined && !WENT_WELL.includes(next.kind);
+    const row = rows[stepAt(steps, moment.at)];
+    if (to > moment.at) row?.spans.push({ kind: hasFailed ? "failed" : kind, from: moment.at, to, attempt: kind === "work" ? moment.attempt : null });
+  });
+  return rows;
 }
 
 /**
- * The queue of the step that each of these moments belongs to: counted from the last one, which is that of the document.
- * @param {Api.Document} doc
- * @param {Moment[]} moments
- * @param {Api.StepResult[]} results
+ * The index of the step that a document was at; the wait for its parts belongs to the step that split it.
+ * @param {Api.TimelineStep[]} steps
+ * @param {number} at
  */
-export function queuesOfMoments(doc, moments, results) {
-  let step = doc.step;
-  return moments
-    .toReversed()
-    .map((moment) => {
-      if (STEP_ENDS.includes(moment.kind)) step -= 1;
-      return step === doc.step ? doc.queue : (results.find((result) => result.step === step)?.queue ?? "–");
-    })
-    .reverse();
-}
-
-/**
- * Leave out what was before a retry that began with the first step.
- * @param {Api.Document} doc
- * @param {Moment[]} moments
- */
-function sinceFirstStep(doc, moments) {
-  const retried = moments.findLastIndex((moment) => moment.kind === "retried");
-  const ends = moments.slice(retried + 1).filter((moment) => STEP_ENDS.includes(moment.kind)).length;
-  return retried > 0 && ends === doc.step ? moments.slice(retried) : moments;
+export function stepAt(steps, at) {
+  return Math.max(0, steps.findLastIndex((step) => step.ready_at !== null && step.ready_at <= at));
 }

@@ -14,7 +14,7 @@ export class StepChart {
     this.rows = el("div", { class: "step-chart" });
     this.axis = el("div", { class: "step-axis muted" });
     this.table = el("div", {});
-    const kinds = /** @type {const} */ (["wait", "work", "failed", "parts"]);
+    const kinds = /** @type {const} */ (["wait", "work", "failed", "delay", "parts"]);
     this.legend = el("ul", { class: "step-legend" }, kinds.map((kind) => el("li", { class: `span-${kind}`, data: { kind } }, t(`document.span_${kind}`))));
     const details = el("details", { class: "step-table" }, el("summary", {}, t("document.span_table")), this.table);
     this.node = el("div", { class: "step-box", hidden: true }, this.rows, this.axis, this.legend, details);

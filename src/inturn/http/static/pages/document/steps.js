@@ -21,10 +21,10 @@ export class StepsPanel {
 
   /**
    * @param {Api.Document} doc
-   * @param {Api.StepResult[]} results
+   * @param {Api.Timeline} timeline
    */
-  update(doc, results) {
-    const steps = stepsOf(doc, results);
+  update(doc, timeline) {
+    const steps = stepsOf(doc, timeline);
     this.node.hidden = steps.length < 2;
     const shown = JSON.stringify(steps);
     if (shown === this.#shown) return;
@@ -34,13 +34,14 @@ export class StepsPanel {
 }
 
 /**
- * Steps behind a document are known by their results. While its parts run, it is at none of them.
+ * While its parts run, a document is at none of its steps.
  * @param {Api.Document} doc
- * @param {Api.StepResult[]} results
+ * @param {Api.Timeline} timeline
  * @returns {Step[]}
  */
-function stepsOf(doc, results) {
-  const behind = results.filter((result) => result.step < doc.step).map((result) => /** @type {Step} */ ({ name: result.queue, progress: "done" }));
+function stepsOf(doc, timeline) {
+  const queues = new Map(timeline.steps.map((span) => [span.step, span.queue])); // the last run of each
+  const behind = Array.from({ length: doc.step }, (_, step) => /** @type {Step} */ ({ name: queues.get(step) ?? "–", progress: "done" }));
   const ahead = doc.ahead.map((name) => /** @type {Step} */ ({ name, progress: "ahead" }));
   if (doc.state === "split") return [...behind, { name: t("document.steps_parts"), progress: "now" }, { name: doc.queue, progress: "ahead" }, ...ahead];
   const progress = doc.state === "done" ? "done" : STOPPED.includes(doc.state) ? "stopped" : "now";

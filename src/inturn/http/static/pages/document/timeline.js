@@ -6,7 +6,7 @@ import { t } from "../../i18n.js";
 import { hasSteps } from "../../queues.js";
 import { panel } from "../../components/panel.js";
 import { relativeTime } from "../../components/relative_time.js";
-import { queuesOfMoments, spansOfSteps } from "./spans.js";
+import { spansOfSteps, stepAt } from "./spans.js";
 import { StepChart } from "./step_chart.js";
 
 const MAX_ERROR_LINE_CHARACTERS = 300;
@@ -24,25 +24,22 @@ export class TimelinePanel {
   /**
    * @param {Api.Document} doc
    * @param {Api.Timeline} timeline
-   * @param {Api.StepResult[]} results
    */
-  update(doc, timeline, results) {
-    this.chart.update(spansOfSteps(doc, timeline, results, Date.now() * 1_000));
+  update(doc, timeline) {
+    this.chart.update(spansOfSteps(timeline, Date.now() * 1_000));
     this.note.hidden = timeline.is_whole;
-    reconcileChildren(this.list, toSteps(doc, timeline, results), (step) => step.key, makeStep, () => {}); // past steps do not change
+    reconcileChildren(this.list, toSteps(doc, timeline), (step) => step.key, makeStep, () => {}); // past steps do not change
   }
 }
 
 /**
  * @param {Api.Document} doc
  * @param {Api.Timeline} timeline
- * @param {Api.StepResult[]} results
  */
-function toSteps(doc, { moments }, results) {
-  const queues = hasSteps(doc) ? queuesOfMoments(doc, moments, results) : [];
+function toSteps(doc, { moments, steps }) {
   return moments.map((moment, index) => {
     const since = index > 0 ? moment.at - moments[index - 1].at : null;
-    return { ...moment, queue: moment.kind === "started" ? (queues[index] ?? null) : null, since, most: doc.max_attempts, key: `${moment.kind} ${moment.at} ${since}` };
+    return { ...moment, queue: moment.kind === "started" && hasSteps(doc) ? (steps[stepAt(steps, moment.at)]?.queue ?? null) : null, since, most: doc.max_attempts, key: `${moment.kind} ${moment.at} ${since}` };
   });
 }
 

@@ -101,7 +101,7 @@ export class Filters {
       "div",
       { class: "documents-filters", role: "search", "aria-label": t("documents.filters") },
       el("div", { class: "documents-fields" }, el("div", { class: "field documents-search" }, el("span", { class: "documents-label", "aria-hidden": "true" }, t("documents.name")), this.search.node), this.#unfold(), rest),
-      el("div", { class: "documents-states" }, el("ul", { class: "chips", "aria-label": t("documents.head_state") }, chips), this.parts.node, this.clear),
+      el("div", { class: "documents-states" }, el("ul", { class: "chips", "aria-label": t("documents.head_state") }, chips), this.clear),
     );
     this.syncFromQuery();
   }
