@@ -56,7 +56,7 @@ class PipelineWriter:
     """Write the queue, step by step, with a clock that ends now."""
 
     def __init__(self, folder: Path, now: int) -> None:
-        self._clock = ManualClock(now - 600 * SECOND)
+        self._clock = ManualClock(now - 330 * SECOND)
         self._end = now
         self._queue = Queue(open_store(str(folder / "inturn.db"), self._clock), clock=self._clock)
         self._blobs = open_blobs(str(folder / "inturn.db.blobs"))
