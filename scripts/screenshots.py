@@ -1,9 +1,10 @@
-"""Take the screenshots of the web page for the README and docs/support.md: docs/pictures/*.png.
+"""Take the screenshots of the web page for the README, docs/support.md and docs/web.md: docs/pictures/*.png.
 
     python scripts/screenshots.py [NAME …]      only those whose name contains one of the words
 
 Ten minutes of a queue are simulated on a real store, in a few seconds and with a fixed seed. A real server shows them
-to Chromium. The pictures of support tasks (`support-…`) end the steps that tests take, on the queue of these tests.
+to Chromium. The pictures of support tasks (`support-…`) end the steps that tests take, on the queue of these tests;
+`steps` shows a document of the pipeline that tests of steps use.
 """
 
 import random
@@ -33,6 +34,7 @@ from inturn.values import SECOND
 from inturn.worker_report import Progress, WorkerReport
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+import pipeline_queue
 import support_queue
 from http_server import ServerProcess
 from support_tasks import TASKS, Task, User
@@ -201,6 +203,17 @@ def serving_tasks(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
+def serving_pipeline(folder: Path) -> Iterator[tuple[str, str]]:
+    """Run a server with documents that pass through steps; yield its address and the document that has seen most."""
+    document = pipeline_queue.write(folder, time.time_ns() // 1_000).exporting
+    server = ServerProcess(folder)
+    try:
+        yield server.url, document
+    finally:
+        server.stop()
+
+
+@contextmanager
 def serving(folder: Path) -> Iterator[tuple[str, Queue]]:
     """Run a server with the history of the ten minutes."""
     store, steps = str(folder / "inturn.db"), MINUTES * 60 * SECOND // STEP_DURATION
@@ -318,6 +331,12 @@ def _take_all(browser: Browser, words: list[str]) -> Iterator[Path]:
     if tasks:
         with tempfile.TemporaryDirectory(prefix="inturn-tasks-") as folder, serving_tasks(Path(folder)) as url:
             yield from (take_task(browser, url, task) for task in tasks)
+    if is_wanted("steps"):
+        with (
+            tempfile.TemporaryDirectory(prefix="inturn-steps-") as folder,
+            serving_pipeline(Path(folder)) as (url, document),
+        ):
+            yield take_picture(browser, url, Picture("steps", "document", f"/documents/{document}", size=(1200, 760)))
     if any(is_wanted(picture.name) for picture in pictures("")):
         with tempfile.TemporaryDirectory(prefix="inturn-pictures-") as folder, serving(Path(folder)) as (url, queue):
             last = DocumentFilter(frozenset({DocumentState.WAITING}), "Porto Logistics", level=9)

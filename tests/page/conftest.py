@@ -66,6 +66,7 @@ def fill(queue: Queue) -> None:
         (HOSTILE, None, ApiKeyScope.READ_ONLY),
     ):
         create_api_key(queue.store, name, customer, scope)
+    queue.change_queue("approval", Operator("anna", ""), description=HOSTILE, manual=True)
     queue.pause(Operator(HOSTILE, HOSTILE))
     queue.resume(Operator("anna", "there is room again"))
 

@@ -360,8 +360,8 @@ def test_a_documents_life_is_told_as_it_happens(harness: Harness, visit: Visit) 
     expect(page.get_by_role("button", name="Cancel document")).to_have_count(0)
     assert harness.state(id_) == "cancelled"
     expect(errors).to_have_text([EVIL, "broken for good"])
-    wanted = ["Started (attempt 1 of 2)", "Attempt 1 failed, retry scheduled"]
-    assert steps.all_inner_texts()[2:6] == [*wanted, "Started (attempt 2 of 2)", "Failed permanently"]
+    wanted = ["Started (attempt 1 of 2)", "Attempt 1 failed, retry scheduled", "Back in the queue"]
+    assert steps.all_inner_texts()[2:7] == [*wanted, "Started (attempt 2 of 2)", "Failed permanently"]
 
 
 def test_the_list_says_why_a_document_failed(harness: Harness, visit: Visit) -> None:

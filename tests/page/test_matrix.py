@@ -27,7 +27,7 @@ BARRIERS_IN = LANGUAGES if SOAK else ("en", "de")
 """Languages that are checked with axe too; between them every page has both themes."""
 
 ACTS = re.compile(
-    r"(customers?|documents?)\.do_\w+|customer\.(pause|resume|change|purge|save|edit)\w*|keys\.(new|rotate|revoke)|workers\.(pause|resume)|failures\.retry|shell\.resume"
+    r"(customers?|documents?)\.do_\w+|customer\.(pause|resume|change|purge|save|edit)\w*|keys\.(new|rotate|revoke)|workers\.(pause|resume)|queues\.(new|pause|resume|edit)|tasks\.take|task\.(finish|hand_back|reject)|failures\.retry|shell\.resume"
     r"|settings\.(pause|resume)|policy\.(save|roll_back)"
 )
 """Text keys of buttons that change something."""
@@ -84,7 +84,7 @@ def shown(page: Page, showing: Showing, url: str) -> list[str]:
         result += axe_violations(page)
     title = page.get_by_role("heading", level=1).inner_text()
     place = showing.page.partition("-")[0]
-    if place not in {"customer", "document"} and title != page_entries(showing.language)[f"{place}.title"]:
+    if place not in {"customer", "document", "task"} and title != page_entries(showing.language)[f"{place}.title"]:
         result.append(f"the title is {title!r}")
     return [f"{'/'.join(showing)}: {item}" for item in result]
 

@@ -17,7 +17,8 @@ const OFFLINE_RETRY_MS = 5_000;
 
 /**
  * What a page's `mount` returns; see docs/design/page.md.
- * @typedef {{ update?: (query: URLSearchParams) => unknown, shown?: () => unknown, unmount?: () => unknown }} Page
+ * `mayLeave` is asked before another page is opened; false keeps this one.
+ * @typedef {{ update?: (query: URLSearchParams) => unknown, shown?: () => unknown, unmount?: () => unknown, mayLeave?: () => Promise<boolean> }} Page
  *
  * @typedef {(page: string | null, title: string, view: View | null, options: { isFirst: boolean, isAgain: boolean }) => void} OnOpen
  */
@@ -26,7 +27,7 @@ const OFFLINE_RETRY_MS = 5_000;
 let outlet;
 /** @type {OnOpen} */
 let onOpen = () => {};
-/** @type {{ key: string, view: View, page: Page | null } | null} */
+/** @type {{ key: string, address: string, view: View, page: Page | null } | null} */
 let active = null;
 let navigationId = 0;
 
@@ -38,15 +39,33 @@ let navigationId = 0;
 export function startRouter(main, opened) {
   outlet = main;
   onOpen = opened;
-  window.addEventListener("popstate", () => void openCurrentUrl({ isBack: true }));
+  window.addEventListener("popstate", () => void goBack());
   document.addEventListener("click", onLinkClick);
   return openCurrentUrl({ isFirst: true });
 }
 
 /** @param {string} address */
-export function navigate(address, { replace = false } = {}) {
+export async function navigate(address, { replace = false } = {}) {
+  if (!(await mayLeaveFor(new URL(address, location.href).pathname))) return;
   history[replace ? "replaceState" : "pushState"](null, "", address);
-  return openCurrentUrl();
+  await openCurrentUrl();
+}
+
+/** Open the address that the browser's Back or Forward led to, unless the page is to stay. */
+async function goBack() {
+  const stayed = active?.address ?? location.href;
+  if (await mayLeaveFor(location.pathname)) await openCurrentUrl({ isBack: true });
+  else history.pushState(null, "", stayed);
+}
+
+/**
+ * Whether the page may be left for another path. Other filters of the same page do not leave it.
+ * @param {string} path
+ */
+async function mayLeaveFor(path) {
+  if (!active?.page?.mayLeave) return true;
+  const match = matchRoute(path);
+  return (match !== null && pageKey(match) === active.key) || active.page.mayLeave();
 }
 
 /** Mount the page of the current address again, after a change of language or of user. */
@@ -73,6 +92,7 @@ async function openCurrentUrl({ isFirst = false, isBack = false, isAgain = false
     return openCurrentUrl({ isFirst, isBack, isAgain });
   }
   if (active !== null && match !== null && active.key === pageKey(match)) {
+    active.address = location.href;
     active.view.query = new URLSearchParams(location.search);
     await updatePage(active.page, active.view.query);
     return;
@@ -88,7 +108,7 @@ async function openCurrentUrl({ isFirst = false, isBack = false, isAgain = false
   }
   const { route, params } = match;
   const view = new View(route, params);
-  active = { key: pageKey(match), view, page: null };
+  active = { key: pageKey(match), address: location.href, view, page: null };
   onOpen(route.page, t(`${route.page}.title`), view, { isFirst, isAgain });
   fill(outlet, loadingState());
   try {

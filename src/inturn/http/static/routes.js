@@ -14,6 +14,9 @@ const ROUTES = [
   { path: "/documents/:id", page: "document" },
   { path: "/upload", page: "upload", for: "acting" },
   { path: "/failures", page: "failures", for: "all" },
+  { path: "/queues", page: "queues", for: "all" },
+  { path: "/tasks", page: "tasks", for: "all" },
+  { path: "/tasks/:id", page: "task", for: "all" },
   { path: "/workers", page: "workers", for: "all" },
   { path: "/policy", page: "policy", for: "all" },
   { path: "/simulator", page: "policy", tab: "simulator", for: "all" },
@@ -27,7 +30,7 @@ const ROUTES = [
 /** The side navigation, in groups: pages without parameters. */
 export const NAVIGATION = [
   ["overview", "customers", "documents", "upload"],
-  ["failures", "workers"],
+  ["queues", "tasks", "workers", "failures"],
   ["policy", "priority"],
   ["audit", "keys", "settings"],
 ];

@@ -17,7 +17,7 @@ import { toast } from "./components/toast.js";
 /** @import { View } from "./router.js" */
 
 /** @type {Record<string, string>} */
-const PARENT_PAGES = { customer: "customers", document: "documents" };
+const PARENT_PAGES = { customer: "customers", document: "documents", task: "tasks" };
 
 /**
  * restart() redraws everything. Returns {nodes, main, opened, redraw}.

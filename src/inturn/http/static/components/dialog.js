@@ -39,11 +39,12 @@ export function openDialog(title, make, { persistent = false } = {}) {
 
 /**
  * Confirm an action. `why` asks for a reason, for the audit log. `typed` is a text to type first, for actions that cannot
- * be undone. `dismiss` names the other button where "Cancel" could mean the action. Resolves with {why}, or null if dismissed.
- * @param {{ title: string, text?: string | null, action: string, dismiss?: string, danger?: boolean, why?: boolean, typed?: string | null }} options
+ * be undone. `dismiss` names the other button where "Cancel" could mean the action. `choice` is a field above the reason.
+ * Resolves with {why}, or null if dismissed.
+ * @param {{ title: string, text?: string | null, action: string, dismiss?: string, danger?: boolean, why?: boolean, typed?: string | null, choice?: import("../dom.js").Child }} options
  * @returns {Promise<{ why: string } | null>}
  */
-export function confirm({ title, text, action, dismiss = t("shell.cancel"), danger = false, why = true, typed = null }) {
+export function confirm({ title, text, action, dismiss = t("shell.cancel"), danger = false, why = true, typed = null, choice = null }) {
   return openDialog(title, (close) => {
     const reason = why ? textArea({ label: t("shell.why"), hint: t("shell.why_hint"), rows: 2, maxlength: 1000 }) : null;
     const repeated = typed === null ? null : textField({ label: t("shell.type_to_confirm", { text: typed }), autocomplete: "off" });
@@ -62,6 +63,7 @@ export function confirm({ title, text, action, dismiss = t("shell.cancel"), dang
       "form",
       { class: "form", method: "dialog", on: { submit } },
       text && el("p", {}, text),
+      choice,
       repeated?.node,
       reason?.node,
       el(

@@ -71,6 +71,23 @@ export function checkbox({ label, ...props }) {
 }
 
 /**
+ * Radio buttons with a title and a hint each.
+ * @template {string} V
+ * @param {string} name
+ * @param {V[]} values
+ * @param {(value: V) => string[]} wordsOf
+ * @param {(value: V) => unknown} choose
+ */
+export function radios(name, values, wordsOf, choose) {
+  return values.map((value) => {
+    const input = el("input", { type: "radio", name, value, on: { change: () => choose(value) } });
+    const [title, hint] = wordsOf(value);
+    const words = el("span", {}, el("strong", {}, title), el("span", { class: "muted" }, hint));
+    return { input, node: el("label", { class: "order" }, input, words) };
+  });
+}
+
+/**
  * A search field. onSearch is called after a pause in typing, and at once on Enter.
  * @param {{ label: string, value?: string, onSearch: (text: string) => unknown }} props
  */

@@ -27,6 +27,8 @@ const PATHS = {
   empty: "M4 13l3-8h10l3 8v6H4zM4 13h5l1 2.5h4l1-2.5h5",
   offline: "M3 3l18 18M5 12a10 10 0 0 1 4-2.4M8.5 15.5a5 5 0 0 1 7 0M12 19h0M19 12a10 10 0 0 0-6-2.9",
   pause: "M8 5v14M16 5v14",
+  queues: "M4 6h16M4 12h16M4 18h10M18 15v6M15 18h6",
+  tasks: "M9 4h6v3H9zM9 5H5v16h14V5h-4M8.5 14l2.5 2.5 4.5-5",
   failures: "M12 3l9 9-9 9-9-9zM12 8v5M12 16h0",
   workers: "M4 8h16v11H4zM8 8V5h8v3M9 13h0M15 13h0",
   signout: "M14 4h5v16h-5M10 8l-4 4 4 4M6 12h9",

@@ -151,6 +151,6 @@ function hrefOf({ kind, names, levels }) {
   if (kind === "failing") return pageUrl("failures", {}, { range: "hour" });
   if (kind === "overdue") return pageUrl("documents", {}, { state: "waiting", level: levels, sort: "oldest" });
   if (kind === "customers_paused") return names.length === 1 ? pageUrl("customer", { name: names[0] }) : pageUrl("customers", {}, { paused: "true" });
-  if (kind === "queues_paused") return pageUrl("documents", {}, { state: "waiting" });
+  if (kind === "queues_paused") return pageUrl("queues");
   return kind === "queue_paused" ? pageUrl("settings") : pageUrl("workers");
 }

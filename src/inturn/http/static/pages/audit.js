@@ -155,6 +155,7 @@ function describeAction({ kind, documents: ids, detail }) {
 function describeChange([name, value]) {
   if (value === null || value === false) return t(`audit.change_${name}_none`);
   if (name === "rate") return t("audit.change_rate", { value: value[0], time: durationInWords(value[1]) });
+  if (name === "manual" || name === "form") return t(`audit.change_${name}`);
   if (name === "keep") return t("audit.change_keep", { time: durationInWords(value) });
   return t(`audit.change_${name}`, { value: typeof value === "number" ? number(value, 3) : value });
 }

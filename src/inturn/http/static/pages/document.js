@@ -8,23 +8,27 @@ import { pageUrl } from "../routes.js";
 import { mayAct, mayOperate } from "../session.js";
 import { confirm } from "../components/dialog.js";
 import { icon } from "../components/icons.js";
+import { retryStart } from "../components/retry_start.js";
 import { emptyState } from "../components/placeholders.js";
 import { toast, toastWithUndo } from "../components/toast.js";
 import { DetailsPanel, LevelPanel, MetadataPanel } from "./document/details.js";
 import { SENT_WINDOW_MICROSECONDS } from "./document/answer.js";
+import { PartsPanel } from "./document/parts.js";
 import { PreviewPanel } from "./document/preview.js";
 import { ResultPanel } from "./document/result.js";
 import { StatusPanel } from "./document/status.js";
+import { StepsPanel } from "./document/steps.js";
 import { TimelinePanel } from "./document/timeline.js";
 
 /** @import { View } from "../router.js" */
 
 /** @import { QueueEvent } from "../events.js" */
 
-const CANCELLABLE = ["waiting", "running", "delayed"];
+const CANCELLABLE = ["waiting", "running", "delayed", "split"];
 const RETRYABLE = ["failed", "cancelled", "expired"];
 const POSITION_INTERVAL_MS = 5_000;
 const PROGRESS_INTERVAL_MS = 2_000;
+const PARTS_INTERVAL_MS = 3_000;
 
 /** @param {View} view */
 export async function mount(view) {
@@ -44,6 +48,8 @@ class DocumentPage {
   #why;
   /** @type {Api.Timeline} */
   #timeline;
+  /** @type {Api.Document | null} */
+  #whole = null;
   /** @type {number | null} */
   #sent = null;
   #isLoading = false;
@@ -55,6 +61,8 @@ class DocumentPage {
     /** @type {`/v1/documents/${string}`} */
     this.path = `/v1/documents/${encodeURIComponent(view.params.id)}`;
     this.status = new StatusPanel();
+    this.steps = new StepsPanel();
+    this.parts = new PartsPanel(view, view.params.id);
     this.level = new LevelPanel();
     this.timeline = new TimelinePanel();
     this.result = new ResultPanel(view, this.path);
@@ -65,22 +73,24 @@ class DocumentPage {
       "div",
       { class: "document-parts" },
       this.status.node,
+      this.steps.node,
       el("div", { class: "document-row document-wide-left" }, this.timeline.node, this.level.node),
+      this.parts.node,
       el("div", { class: "document-row" }, this.result.node, this.preview.node),
       el("div", { class: "document-row document-wide-left" }, this.details.node, this.metadata.node),
     );
   }
 
-  /** Fetch all three parts and show them together. */
+  /** Fetch what stands in several places of the page, and show it together. */
   async load() {
     const { signal } = this.#view;
     const [doc, why, timeline] = await Promise.all([get(this.path, { signal }), get(`${this.path}/why`, { signal }), get(`${this.path}/timeline`, { signal })]);
     this.#document = doc;
     this.#why = why;
     this.#timeline = timeline;
-    await this.#countSent();
+    await Promise.all([this.#countSent(), this.#fetchWhole(), this.result.follow(doc)]);
     this.#draw();
-    await Promise.all([this.result.follow(doc), this.preview.follow(doc)]);
+    await Promise.all([this.preview.follow(doc), this.parts.follow(doc)]);
   }
 
   /** Count once what the customer sent before a waiting document: the cause of its level. */
@@ -92,14 +102,26 @@ class DocumentPage {
     this.#sent = documents;
   }
 
+  /** Of a part, the document that it is a part of. */
+  async #fetchWhole() {
+    const { parent } = this.#document;
+    if (parent === null || this.#whole !== null) return;
+    try {
+      this.#whole = await get(`/v1/documents/${parent}`, { signal: this.#view.signal });
+    } catch (error) {
+      if (!(error instanceof ApiError && error.code === "not_found")) throw error; // deleted meanwhile
+    }
+  }
+
   begin() {
     const view = this.#view;
     const { customer } = this.#document;
-    view.setTrail([{ text: customer, href: pageUrl("documents", {}, { customer }) }]);
+    const whole = this.#whole && [{ text: this.#whole.name, href: pageUrl("document", { id: this.#whole.id }) }];
+    view.setTrail([{ text: customer, href: pageUrl("documents", {}, { customer }) }, ...(whole ?? [])]);
     const isOurs = (/** @type {QueueEvent} */ event) => event.kind === "reset" || event.documents?.includes(this.#document.id);
     view.listen("*", (events) => {
       if (events.some(isOurs)) void this.#reload();
-      else if (events.some((event) => ["queue_paused", "queue_resumed", "customer_changed"].includes(event.kind))) void this.#fetchWhy();
+      else if (events.some((event) => ["queue_paused", "queue_resumed", "queue_changed", "customer_changed"].includes(event.kind))) void this.#fetchWhy();
       else if (events.some((event) => event.kind === "purged" && event.customer === this.#document.customer)) void this.#reload();
     });
     view.every(POSITION_INTERVAL_MS, () => {
@@ -107,6 +129,9 @@ class DocumentPage {
     });
     view.every(PROGRESS_INTERVAL_MS, () => {
       if (this.#document.state === "running") void this.#fetchTimeline();
+    });
+    view.every(PARTS_INTERVAL_MS, () => {
+      if (this.#document.state === "split") void this.#fetchParts();
     });
     view.every(1_000, () => this.status.tick());
   }
@@ -133,6 +158,14 @@ class DocumentPage {
     await this.#fetchPart("why", (why) => {
       this.#why = why;
     });
+  }
+
+  async #fetchParts() {
+    try {
+      await Promise.all([this.parts.follow(this.#document), this.#fetchWhy()]);
+    } catch (error) {
+      ignoreRequestError(error);
+    }
   }
 
   async #fetchTimeline() {
@@ -165,6 +198,8 @@ class DocumentPage {
     this.#view.setTitle(this.#document.name);
     this.#actions();
     this.status.update(this.#document, this.#why, this.#timeline, this.#sent);
+    this.status.showWhole(this.#document, this.#whole);
+    this.steps.update(this.#document, this.#timeline);
     this.level.update(this.#document, this.#why);
     this.timeline.update(this.#document, this.#timeline);
     this.details.update(this.#document, this.#timeline);
@@ -192,8 +227,24 @@ class DocumentPage {
     await this.#reload();
   }
 
+  async #retry() {
+    const { step, queue } = this.#document;
+    const start = step > 0 ? retryStart(t("document.from_step", { queue })) : null;
+    const answer = await confirm({ title: t("document.ask_retry"), text: t("document.about_retry"), action: t("document.do_retry"), choice: start?.node });
+    if (answer === null) return;
+    try {
+      await send("POST", `${this.path}/retry`, { query: { why: answer.why, from_start: start?.isFromStart() } });
+      toast(t("document.did_retry"));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      toast(error.message, { kind: "error" });
+    }
+    await this.#reload();
+  }
+
   /** @param {string} act */
   async #act(act) {
+    if (act === "retry") return this.#retry();
     const answer = await confirm({ title: t(`document.ask_${act}`), text: t(`document.about_${act}`), action: t(`document.do_${act}`), ...(act === "cancel" && { danger: true, dismiss: t("shell.dont_cancel") }) });
     if (answer === null) return;
     const query = { why: answer.why };

@@ -4,6 +4,7 @@
 import { ApiError, get, ignoreRequestError, isAbort } from "../api.js";
 import { debounce, el, fill, setProp, setText } from "../dom.js";
 import { t } from "../i18n.js";
+import { fetchQueues, hasSteps } from "../queues.js";
 import { pageUrl } from "../routes.js";
 import { mayAct } from "../session.js";
 import { icon } from "../components/icons.js";
@@ -36,7 +37,7 @@ const SNAPSHOT_TTL_MS = 600_000;
 
 /**
  * The list as the user left it, restored by the browser's Back.
- * @type {{ search: string, rows: Row[], next: string | null, selection: string[], scroll: number, at: number } | null}
+ * @type {{ search: string, queues: Api.NamedQueue[], rows: Row[], next: string | null, selection: string[], scroll: number, at: number } | null}
  */
 let snapshot = null;
 let lastPopstateAt = -Infinity;
@@ -46,10 +47,10 @@ window.addEventListener("popstate", () => {
 
 /** @param {View} view */
 export async function mount(view) {
-  const list = new DocumentList(view);
   const before = performance.now() - lastPopstateAt < 500 ? snapshot : null;
   snapshot = null;
   const isSame = before !== null && before.search === location.search && Date.now() - before.at < SNAPSHOT_TTL_MS;
+  const list = new DocumentList(view, isSame ? before.queues : await fetchQueues(view.signal));
   if (isSame) list.restore(before);
   else await list.load();
   list.begin();
@@ -86,12 +87,17 @@ export class DocumentList {
   /** @type {IntersectionObserver | null} */
   #end = null;
 
-  /** @param {View} view */
-  constructor(view) {
+  /**
+   * @param {View} view
+   * @param {Api.NamedQueue[]} queues
+   */
+  constructor(view, queues) {
     this.view = view;
+    this.queues = queues;
+    this.hasSteps = queues.length > 1;
     this.refreshedAt = 0;
     this.newCheckedAt = 0;
-    this.filters = new Filters(view);
+    this.filters = new Filters(view, queues);
     const shownColumns = columns();
     this.table = table({
       caption: t("documents.title"),
@@ -117,7 +123,7 @@ export class DocumentList {
     this.count = el("p", { class: "muted documents-count", role: "status" });
     const news = el("div", { class: "documents-news", role: "status" }, this.newsBar);
     this.body = el("div", { class: "documents-body" }, this.errorBox, this.table.node, this.more.node);
-    const head = el("div", { class: "documents-head" }, this.count);
+    const head = el("div", { class: "documents-head" }, this.count, this.filters.parts.node);
     this.node = el("section", { class: "panel panel-flush documents" }, el("h2", { class: "hidden" }, t("documents.list")), this.filters.node, news, head, this.actions.node, this.body);
     head.append(tools(this, shownColumns));
   }
@@ -202,7 +208,7 @@ export class DocumentList {
   }
 
   takeSnapshot() {
-    return { search: this.search, rows: this.#rows, next: this.#next, selection: [...this.table.selection], scroll: this.#scroll, at: Date.now() };
+    return { search: this.search, queues: this.queues, rows: this.#rows, next: this.#next, selection: [...this.table.selection], scroll: this.#scroll, at: Date.now() };
   }
 
   #where() {
@@ -381,6 +387,9 @@ export class DocumentList {
   // -- drawing
 
   #draw() {
+    this.hasSteps ||= this.#rows.some((row) => hasSteps(row) || row.parent !== null || row.state === "split");
+    this.node.classList.toggle("has-steps", this.hasSteps);
+    this.filters.showSteps(this.hasSteps);
     this.table.update(this.#rows);
     this.more.update({ hasMore: this.#next !== null, isBusy: this.#isBusy });
     this.noneAtAll.hidden = this.filters.isAny();

@@ -4,11 +4,13 @@
 import { get } from "../api.js";
 import { autoRefresh } from "../auto_refresh.js";
 import { el, fill } from "../dom.js";
+import { fetchQueues } from "../queues.js";
 import { Attention } from "./overview/attention.js";
 import { Customers } from "./overview/customers.js";
 import { Figures, PAST_RANGE, STEP } from "./overview/figures.js";
 import { Groups, Overdue } from "./overview/groups.js";
 import { queueHistory } from "./overview/history.js";
+import { Queues } from "./overview/queues.js";
 import { SharesList } from "./overview/shares.js";
 
 /** @import { View } from "../router.js" */
@@ -24,11 +26,13 @@ export async function mount(view) {
   const attention = new Attention(load);
   const [shares, groups, overdue] = [new SharesList(), new Groups(), new Overdue()];
   const customers = new Customers(view);
+  const queues = new Queues();
   /** The time by the server's clock: the browser's may be wrong. */
   let now = 0;
 
   async function load() {
-    const overview = await get("/v1/overview", { query: { since: lately.last }, signal: view.signal });
+    const [overview, named] = await Promise.all([get("/v1/overview", { query: { since: lately.last }, signal: view.signal }), fetchQueues(view.signal)]);
+    queues.update(named);
     lately.add(overview.history);
     now = overview.at;
     for (const part of [figures, attention, shares, groups, overdue, customers]) part.update(overview, lately);
@@ -48,7 +52,7 @@ export async function mount(view) {
     view.root,
     figures.node,
     el("div", { class: "overview-row overview-charts" }, history.node, attention.node),
-    el("div", { class: "overview-row overview-fairness" }, shares.node, el("div", { class: "overview-stack" }, groups.node, overdue.node)),
+    el("div", { class: "overview-row overview-fairness" }, shares.node, el("div", { class: "overview-stack" }, queues.node, groups.node, overdue.node)),
     customers.node,
   );
   return {

@@ -162,10 +162,10 @@ class WorkerCard {
 
   /** @param {Worker} worker */
   #drawFacts(worker) {
-    const key = [worker.host, worker.process, worker.processor, worker.version, worker.started_at].join(" ");
+    const key = [worker.queues, worker.host, worker.process, worker.processor, worker.version, worker.started_at].join(" ");
     if (this.facts.dataset.key !== key) {
       this.facts.dataset.key = key;
-      const facts = [["host", worker.host], ["process", String(worker.process)], ["processor", worker.processor], ["version", worker.version ?? "–"], ["started", relativeTime(worker.started_at)], ["seen", this.seen]];
+      const facts = [["host", worker.host], ["process", String(worker.process)], ["processor", worker.processor], ["queues", worker.queues.join(", ")], ["version", worker.version ?? "–"], ["started", relativeTime(worker.started_at)], ["seen", this.seen]];
       fill(this.facts, facts.map(([name, value]) => el("div", {}, el("dt", {}, t(`workers.fact_${name}`)), el("dd", {}, value))));
     }
     updateRelativeTime(this.seen, worker.seen_at);

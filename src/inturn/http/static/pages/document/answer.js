@@ -20,10 +20,12 @@ export function describeAnswer(doc, why, now) {
     case "delayed":
       if (doc.due_at === null || doc.due_at <= now) return t("document.answer_due");
       return t(doc.attempt === 0 ? "document.answer_delayed_first" : "document.answer_delayed", { time: countdown(doc.due_at - now) });
+    case "split":
+      return why.unended_parts === 0 ? t("document.answer_parts_ended") : t("document.answer_split", { n: why.unended_parts });
     case "running":
       return t("document.answer_running", { time: durationInWords(wholeSeconds(now - (doc.started_at ?? now))) });
     case "done":
-      return t("document.answer_done", { took: durationInWords(doc.worked ?? (doc.finished_at ?? 0) - (doc.started_at ?? 0)) });
+      return t("document.answer_done", { took: durationInWords(doc.step > 0 ? (doc.finished_at ?? 0) - doc.submitted_at : doc.worked ?? (doc.finished_at ?? 0) - (doc.started_at ?? 0)) });
     case "failed":
       return t(doc.attempt < doc.max_attempts ? "document.answer_rejected" : "document.answer_failed", { n: doc.attempt });
     default:
@@ -49,7 +51,7 @@ export function describeCause(doc, why, sent) {
 
 /** @param {Api.Why} why */
 function describeStart({ at, start, no_start: reason, queue }) {
-  if (start === null) return ["no_worker", "queue_unserved", "too_few_finishes"].includes(reason ?? "") ? t(`document.answer_${reason}`, { queue }) : t("document.answer_waiting");
+  if (start === null) return ["no_worker", "queue_unserved", "by_hand", "too_few_finishes"].includes(reason ?? "") ? t(`document.answer_${reason}`, { queue }) : t("document.answer_waiting");
   if (start.latest - at <= IMMINENT_START_MICROSECONDS) return t("document.start_now");
   const { text, isFromNow } = durationRange(start.earliest - at, start.latest - at);
   return t(isFromNow ? "document.answer_within" : "document.answer_start", { range: text });

@@ -4,6 +4,8 @@ import { el, reconcileChildren, setText } from "../../dom.js";
 import { bytes, duration, number, time } from "../../format.js";
 import { t } from "../../i18n.js";
 import { pageUrl } from "../../routes.js";
+import { seesAll } from "../../session.js";
+import { hasSteps, stepText } from "../../queues.js";
 import { copyable } from "../../components/copy_button.js";
 import { describeCounter, describeLevel, levelScale } from "../../components/level_explanation.js";
 import { panel } from "../../components/panel.js";
@@ -59,6 +61,8 @@ export class DetailsPanel {
       ["worker", doc.worker, () => mono(doc.worker ?? "")],
       ["batch", doc.batch, () => copyable(link(pageUrl("documents", {}, { batch: doc.batch }), doc.batch), doc.batch ?? "")],
       ["group", doc.group],
+      ["queue", hasSteps(doc) ? doc.queue : null, () => (seesAll() ? link(pageUrl("documents", {}, { queue: doc.queue, parts: "include" }), doc.queue) : doc.queue)],
+      ["step", hasSteps(doc) ? stepText(doc) : null],
       ["start_by", doc.start_by && time(doc.start_by)],
       ["size", doc.size === null ? null : bytes(doc.size)],
       ["media_type", doc.media_type],

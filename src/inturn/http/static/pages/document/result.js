@@ -6,36 +6,68 @@ import { bytes } from "../../format.js";
 import { t } from "../../i18n.js";
 import { icon } from "../../components/icons.js";
 import { panel } from "../../components/panel.js";
+import { segments } from "../../components/segments.js";
 
 /** @import { View } from "../../router.js" */
 
 const PREVIEW_CHARACTERS = 1_500;
 const MAX_SHOWN_CHARACTERS = 500_000;
 
+/** @typedef {{ result: any, files: Api.ResultFile[], path: string }} Shown a result, and the address that its files are below */
+
 export class ResultPanel {
   #view;
-  /** @type {number | null} */
-  #shown = null;
+  #key = "";
 
   /**
    * @param {View} view
-   * @param {string} path
+   * @param {`/v1/documents/${string}`} path
    */
   constructor(view, path) {
     this.#view = view;
     this.path = path;
     this.body = el("div", { class: "result-body" });
-    this.link = el("a", { class: "button button-small", href: `${path}/result`, download: "result.json" }, icon("down"), t("document.result_download"));
-    this.node = panel(t("document.result"), { actions: this.link, className: "document-result" }, this.body);
+    this.choice = el("div", { class: "result-steps" });
+    this.link = el("a", { class: "button button-small", download: "result.json" }, icon("down"), t("document.result_download"));
+    this.node = panel(t("document.result"), { actions: this.link, className: "document-result" }, this.choice, this.body);
     this.node.hidden = true;
   }
 
-  /** @param {Api.Document} doc */
+  /**
+   * Of a document that passed a step, the results of all its steps; of another one its own, once it is done.
+   * @param {Api.Document} doc
+   */
   async follow(doc) {
-    this.node.hidden = doc.state !== "done";
-    if (doc.state !== "done" || this.#shown === doc.finished_at) return;
-    const { result, files } = await get(`${this.path}/result`, { signal: this.#view.signal });
-    this.#shown = doc.finished_at;
+    const key = `${doc.step} ${doc.state === "done" ? doc.finished_at : ""}`;
+    if (key === this.#key) return;
+    this.node.hidden = doc.step === 0 && doc.state !== "done";
+    if (doc.step > 0) await this.#followSteps();
+    else if (doc.state === "done") {
+      this.link.href = `${this.path}/result`;
+      fill(this.choice);
+      this.#draw({ ...(await get(`${this.path}/result`, { signal: this.#view.signal })), path: this.path });
+    }
+    this.#key = key;
+  }
+
+  /** Show the last step's result, with a choice of the others. */
+  async #followSteps() {
+    const { results } = await get(`${this.path}/results`, { signal: this.#view.signal });
+    this.node.hidden = results.length === 0;
+    if (results.length === 0) return;
+    this.link.href = `${this.path}/results`;
+    const last = results[results.length - 1];
+    const pick = (/** @type {string} */ step) => {
+      const { result, files } = results.find((item) => String(item.step) === step) ?? last;
+      this.#draw({ result, files, path: `${this.path}/results/${step}` });
+    };
+    const options = results.map((item) => /** @type {const} */ ([String(item.step), item.queue]));
+    fill(this.choice, results.length > 1 && segments({ label: t("document.result_steps"), options, value: String(last.step), pick }).node);
+    pick(String(last.step));
+  }
+
+  /** @param {Shown} shown */
+  #draw({ result, files, path }) {
     const text = typeof result === "string" ? result : typeof result?.text === "string" ? result.text : null;
     const rest = text === null ? result : typeof result === "string" ? null : omit(result, "text");
     const isMore = rest !== null && rest !== undefined && (typeof rest !== "object" || Object.keys(rest).length > 0);
@@ -44,7 +76,7 @@ export class ResultPanel {
       text !== null && (text === "" ? el("p", { class: "muted" }, t("document.result_no_text")) : textPreview(text, t("document.result_text"))),
       isMore && this.#more(rest, text !== null),
       text === null && !isMore && el("p", { class: "muted" }, t("document.result_none")),
-      files.length > 0 && this.#files(files),
+      files.length > 0 && this.#files(files, path),
     );
   }
 
@@ -57,10 +89,13 @@ export class ResultPanel {
     return isFolded ? el("details", {}, el("summary", {}, t("document.result_more")), body) : body;
   }
 
-  /** @param {Api.ResultFile[]} files */
-  #files(files) {
+  /**
+   * @param {Api.ResultFile[]} files
+   * @param {string} path
+   */
+  #files(files, path) {
     const one = (/** @type {Api.ResultFile} */ file) => {
-      const href = `${this.path}/files/${file.name.split("/").map(encodeURIComponent).join("/")}`;
+      const href = `${path}/files/${file.name.split("/").map(encodeURIComponent).join("/")}`;
       const about = [bytes(file.size), file.media_type].filter(Boolean).join(" · ");
       return el("li", {}, el("a", { href, download: file.name.split("/").at(-1) }, icon("down"), el("span", {}, file.name)), el("span", { class: "muted" }, about));
     };

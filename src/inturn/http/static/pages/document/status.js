@@ -3,6 +3,8 @@
 import { el, fill, reconcileChildren, setProp, setText } from "../../dom.js";
 import { durationInWords, percent, time, timeToTheMinute } from "../../format.js";
 import { t } from "../../i18n.js";
+import { personOf } from "../../person.js";
+import { pageUrl } from "../../routes.js";
 import { mayAct } from "../../session.js";
 import { levelBadge, stateBadge } from "../../components/badges.js";
 import { copyButton } from "../../components/copy_button.js";
@@ -17,6 +19,7 @@ export class StatusPanel {
 
   constructor() {
     this.answer = el("h2", { class: "status-answer" });
+    this.whole = el("p", { class: "status-part", hidden: true });
     this.cause = el("p", { class: "status-cause" });
     this.badge = el("div", { class: "status-badges" });
     this.sentences = el("div", { class: "status-sentences" });
@@ -29,7 +32,7 @@ export class StatusPanel {
     this.errorBox = el("div", { class: "status-error", hidden: true });
     const head = el("div", { class: "panel-head" }, this.answer, this.badge);
     const why = el("div", { class: "status-why", "aria-live": "polite" }, this.cause, this.sentences);
-    this.node = el("section", { class: "panel document-status" }, head, why, this.clock, this.progress, this.errorBox);
+    this.node = el("section", { class: "panel document-status" }, head, this.whole, why, this.clock, this.progress, this.errorBox);
   }
 
   /**
@@ -62,6 +65,16 @@ export class StatusPanel {
     this.tick();
   }
 
+  /**
+   * Of a part: its number, and the document that it is a part of.
+   * @param {Api.Document} doc
+   * @param {Api.Document | null} whole null if there is none, or none any more
+   */
+  showWhole(doc, whole) {
+    this.whole.hidden = doc.part === null || whole === null;
+    if (doc.part !== null && whole !== null) fill(this.whole, t("document.part_of", { part: doc.part }), " ", el("a", { href: pageUrl("document", { id: whole.id }) }, whole.name));
+  }
+
   /** @param {string | null} error */
   #showError(error) {
     this.errorBox.hidden = error === null;
@@ -87,7 +100,10 @@ export class StatusPanel {
         return this.#describeWaiting();
       case "delayed":
         return [doc.attempt === 0 ? t("document.delayed_first", { time: timeOrDash(doc.due_at) }) : t("document.delayed", { ...attempts, time: timeOrDash(doc.due_at) })];
+      case "split":
+        return [t("document.split", { queue: doc.queue })];
       case "running":
+        if (personOf(doc.worker) !== null) return [t("document.running_person", { name: personOf(doc.worker) })];
         return [doc.worker === null ? t("document.running", attempts) : t("document.running_at", { ...attempts, worker: doc.worker })];
       case "done":
         return [this.#describeDone()];
@@ -115,6 +131,7 @@ export class StatusPanel {
     const started = doc.started_at ?? doc.ready_at; // a document that is done has all three times
     const began = doc.began_at ?? started;
     const took = durationInWords(doc.worked ?? (doc.finished_at ?? began) - started);
+    if (doc.step > 0) return t("document.done_steps", { n: doc.step + 1, took: durationInWords((doc.finished_at ?? began) - doc.submitted_at) });
     if (!this.#isRetried) return t("document.done", { wait: durationInWords(Math.max(0, began - doc.ready_at)), took });
     return t("document.done_retried", { wait: durationInWords(Math.max(0, began - doc.submitted_at)), retries: durationInWords(Math.max(0, doc.ready_at - doc.submitted_at)), took });
   }
@@ -149,13 +166,16 @@ export class StatusPanel {
   }
 }
 
+const STEP_ENDS = ["step_done", "split"];
+
 /**
- * Whether an attempt was made before the document came into its line the last time.
+ * Whether an attempt at this step was made before the document came into its line the last time.
  * @param {Api.Document} doc
  * @param {Api.Timeline} timeline
  */
 export function isRetried(doc, timeline) {
-  return timeline.moments.some((moment) => moment.kind === "started" && moment.at < doc.ready_at);
+  const ofStep = timeline.moments.slice(timeline.moments.findLastIndex((moment) => STEP_ENDS.includes(moment.kind)) + 1);
+  return ofStep.some((moment) => moment.kind === "started" && moment.at < doc.ready_at);
 }
 
 /**

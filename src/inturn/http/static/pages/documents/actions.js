@@ -7,11 +7,12 @@ import { t } from "../../i18n.js";
 import { mayOperate } from "../../session.js";
 import { levelName } from "../../components/badges.js";
 import { confirm } from "../../components/dialog.js";
+import { retryStart } from "../../components/retry_start.js";
 import { toast, toastWithUndo } from "../../components/toast.js";
 import { filtersFromQuery } from "./filters.js";
 
 /** @type {Api.DocumentState[]} */
-const CANCELLABLE = ["waiting", "running", "delayed"];
+const CANCELLABLE = ["waiting", "running", "delayed", "split"];
 /** @type {Api.DocumentState[]} */
 const RETRYABLE = ["failed", "expired", "cancelled"];
 const MAX_IDS_PER_REQUEST = 1_000;
@@ -85,17 +86,20 @@ export class BulkActions {
         toast(t(`documents.none_to_${act}`));
         return;
       }
+      const start = act === "retry" && this.#list.rows.some((row) => row.step > 0) ? retryStart(t("documents.from_step")) : null;
       const answer = await confirm({
         title: t(`documents.ask_${act}`, { n }),
         text: this.#describeScope(act, n),
         action: t(`documents.do_${act}`),
         ...(act === "cancel" && { danger: true, dismiss: t("shell.dont_cancel") }),
+        choice: start?.node,
         typed: act === "cancel" && n >= TYPED_CONFIRMATION_THRESHOLD ? String(n) : null,
       });
       if (answer === null) return;
       const moved = this.#expeditable();
       let done = 0;
-      for (const body of groups) done += (await send("POST", `/v1/documents/${act}`, { body, query: { why: answer.why } })).documents;
+      const more = start?.isFromStart() ? { from_start: true } : {};
+      for (const body of groups) done += (await send("POST", `/v1/documents/${act}`, { body: { ...body, ...more }, query: { why: answer.why } })).documents;
       const text = t(`documents.did_${act}`, { n: done });
       if (act === "expedite") toastWithUndo(text, () => this.#undoExpedite(moved));
       else toast(text);
@@ -163,6 +167,8 @@ export class BulkActions {
       [t("documents.head_state"), where.state.map((state) => t(`shell.state_${state}`)).join(", ")],
       [t("documents.head_level"), where.level && levelName(where.level)],
       [t("documents.head_customer"), where.customer],
+      [t("documents.head_queue"), where.queue],
+      [t("documents.parent"), where.parent],
       [t("documents.batch"), where.batch],
       [t("documents.name_has"), where.text],
       [where.time && t(`documents.time_${where.time}`), where.time && rangeText(where)],

@@ -4,6 +4,7 @@ import { el, setProp, setText } from "../../dom.js";
 import { ago, duration, number } from "../../format.js";
 import { t } from "../../i18n.js";
 import { pageUrl } from "../../routes.js";
+import { stepText } from "../../queues.js";
 import { seesAll } from "../../session.js";
 import { levelBadge, stateBadge, updateLevelBadge } from "../../components/badges.js";
 import { relativeTime, updateRelativeTime } from "../../components/relative_time.js";
@@ -24,6 +25,8 @@ function allColumns() {
     { key: "name", label: t("documents.name"), className: "documents-name", name: (row) => row.name, value: (row) => `${row.name}\n${errorSummary(row) ?? ""}`, cell: nameCell, update: updateNameCell },
     ...(seesAll() ? [customer] : []),
     { key: "state", label: t("documents.head_state"), value: (row) => `${row.state} ${row.isGone ?? false}`, cell: stateCell },
+    { key: "queue", label: t("documents.head_queue"), className: "documents-steps", value: (row) => row.queue },
+    { key: "step", label: t("documents.head_step"), className: "documents-steps documents-more", value: (row) => (row.step + row.ahead.length > 0 ? stepText(row) : null) },
     {
       key: "level",
       label: t("documents.head_level"),

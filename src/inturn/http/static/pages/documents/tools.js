@@ -73,8 +73,9 @@ function columnChoice(list, columns) {
   };
   const boxes = columns
     .filter(({ key }) => key !== ALWAYS_SHOWN)
-    .map(({ key, label }) => {
+    .map(({ key, label, className = "" }) => {
       const box = checkbox({ label, checked: !hidden.has(key) });
+      box.node.classList.toggle("documents-steps", className.includes("documents-steps"));
       box.input.addEventListener("change", () => {
         if (box.input.checked) hidden.delete(key);
         else hidden.add(key);

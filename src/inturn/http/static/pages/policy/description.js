@@ -16,6 +16,7 @@ export function describePolicy(policy) {
     t("policy.words_levels", { n: 1 - thresholds[0], from: 2 - thresholds[thresholds.length - 1], last: thresholds.length + 1 }),
     describeOrder(policy),
   ];
+  if (policy.check_each_step) sentences.push(t("policy.words_steps"));
   if (policy.order !== "fair") return sentences;
   const overdue = t("policy.words_overdue", { after: durationInWords(policy.overdue_after), every: policy.overdue_every });
   return [...sentences, describeCharge(policy), describeShare(policy), overdue];
@@ -74,6 +75,7 @@ const FORMATTERS = {
   per_document: (value) => number(value, 3),
   per_page: (value) => number(value, 3),
   bytes_per_page: bytes,
+  check_each_step: (value) => t(value ? "policy.steps_checked" : "policy.steps_kept"),
 };
 
 export const SETTINGS = /** @type {Setting[]} */ (Object.keys(FORMATTERS));

@@ -3,7 +3,7 @@
 import { el, fill, newId, setText } from "../../dom.js";
 import { bytes, durationInWords } from "../../format.js";
 import { t } from "../../i18n.js";
-import { numberField } from "../../components/fields.js";
+import { checkbox, numberField, radios } from "../../components/fields.js";
 import { sharedUnit, slotsOfEight } from "./description.js";
 
 /** @import { Child } from "../../dom.js" */
@@ -72,6 +72,7 @@ export class PolicyForm {
     this.perDocument = numberField({ label: t("policy.setting_per_document"), min: "0", max: MAX_COST, step: "any", required: true, on: typed });
     this.perPage = numberField({ label: t("policy.setting_per_page"), hint: t("policy.per_page_hint"), min: "0", max: MAX_COST, step: "any", required: true, on: typed });
     this.bytes = numberField({ label: t("policy.setting_bytes_per_page"), hint: t("policy.bytes"), min: MIN_BYTES_PER_PAGE, step: "1", required: true, on: typed });
+    this.steps = checkbox({ label: t("policy.check_steps"), on: { change: () => this.#changed() } });
     this.node = this.#build();
     this.set(policy);
   }
@@ -100,6 +101,7 @@ export class PolicyForm {
       this.interval.node,
       el("fieldset", {}, el("legend", {}, t("policy.setting_thresholds")), el("p", { class: "field-hint" }, t("policy.thresholds_hint")), this.list, el("div", { class: "threshold-buttons" }, this.more, this.less)),
       el("fieldset", {}, el("legend", {}, t("policy.setting_order")), this.orders.map((order) => order.node)),
+      el("fieldset", {}, el("legend", {}, t("policy.setting_check_each_step")), this.steps.node, el("p", { class: "field-hint" }, t("policy.check_steps_hint"))),
       this.fairOnly,
     );
   }
@@ -117,6 +119,7 @@ export class PolicyForm {
     this.idleAfter.input.value = String(policy.share_idle_after / SECOND);
     this.#setCosts(policy);
     this.bytes.input.value = String(policy.bytes_per_page);
+    this.steps.input.checked = policy.check_each_step;
     this.#thresholds = policy.thresholds.map((threshold, index) => this.#threshold(threshold, index));
     this.#listThresholds();
     for (const order of this.orders) order.input.checked = order.input.value === policy.order;
@@ -139,6 +142,7 @@ export class PolicyForm {
       per_document: this.#cost(this.perDocument),
       per_page: this.#cost(this.perPage),
       bytes_per_page: this.#whole(this.bytes, MIN_BYTES_PER_PAGE, Number.MAX_SAFE_INTEGER),
+      check_each_step: this.steps.input.checked,
     };
     if (policy.per_page === 0 && policy.per_document !== null && policy.per_document !== 1) {
       this.perDocument.setError(t("policy.error_per_document"));
@@ -308,23 +312,6 @@ function fieldNumber(field) {
 /** @param {number} part */
 function percentOf(part) {
   return Number((100 * part).toFixed(6));
-}
-
-/**
- * Radio buttons with a title and a hint each.
- * @template {string} V
- * @param {string} name
- * @param {V[]} values
- * @param {(value: V) => string[]} wordsOf
- * @param {(value: V) => unknown} choose
- */
-function radios(name, values, wordsOf, choose) {
-  return values.map((value) => {
-    const input = el("input", { type: "radio", name, value, on: { change: () => choose(value) } });
-    const [title, hint] = wordsOf(value);
-    const words = el("span", {}, el("strong", {}, title), el("span", { class: "muted" }, hint));
-    return { input, node: el("label", { class: "order" }, input, words) };
-  });
 }
 
 /**
