@@ -62,7 +62,7 @@ export class ResultPanel {
       this.#draw({ result, files, path: `${this.path}/results/${step}` });
     };
     const options = results.map((item) => /** @type {const} */ ([String(item.step), item.queue]));
-    fill(this.choice, results.length > 1 && segments({ label: t("document.result_steps"), options, value: String(last.step), pick }).node);
+    fill(this.choice, segments({ label: t("document.result_steps"), options, value: String(last.step), pick }).node);
     pick(String(last.step));
   }
 
