@@ -40,7 +40,7 @@ MAX_TIME: Final = 2**62
 
 
 UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_DURATION: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)([smhdw]?)")
+DURATION: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)([smhdw]?)")
 
 
 def seconds(value: float) -> int:
@@ -52,7 +52,7 @@ def seconds(value: float) -> int:
 
 def parse_duration(name: str, text: str) -> int:
     """Parse a duration such as 90, 90s, 15m, 24h or 7d; returns microseconds. `name` is its name in the error."""
-    match = _DURATION.fullmatch(text.strip())
+    match = DURATION.fullmatch(text.strip())
     if match is None:
         raise InvalidInputError(f"{name} takes a time such as 90s, 15m, 24h or 7d, not {text!r}")
     return round(float(match[1]) * UNIT_SECONDS[match[2] or "s"] * SECOND)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from inturn.cli.durations import DAY, convert_to_unit, parse_duration
+from inturn.cli.durations import DAY, convert_to_unit
 from inturn.cli.json_output import customer_record, share_record
 from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session
@@ -14,7 +14,7 @@ from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import Texts
 from inturn.insights.explain import describe_share
 from inturn.model import CustomerSettings, RateLimit, settings_to_dict
-from inturn.values import SECOND
+from inturn.values import SECOND, parse_duration
 
 RETENTION_DAYS_RANGE: Final = Range(0, 36_500)
 MAX_RUNNING_DIGITS: Final = 9

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from inturn.cli.durations import HOUR, parse_duration, parse_time
+from inturn.cli.durations import HOUR, parse_time
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
 from inturn.i18n import Texts
 from inturn.insights import DEFAULT_TOP, HistoryBy, HistoryPoint, HistoryQuery, HistorySeries, HistoryView, read_history
 from inturn.policy.history import Figures, sum_figures
-from inturn.values import SECOND
+from inturn.values import SECOND, parse_duration
 
 COUNTS: Final = {
     "submitted": "head_submitted",

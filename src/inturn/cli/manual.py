@@ -5,7 +5,6 @@ from typing import Annotated, Final
 
 import typer
 
-from inturn.cli.durations import parse_duration
 from inturn.cli.json_input import read_json
 from inturn.cli.json_output import document_record
 from inturn.cli.output import Column, print_details, print_table
@@ -18,6 +17,7 @@ from inturn.insights import waiting_in_order
 from inturn.insights.explain import STATE_TEXT_KEYS
 from inturn.model import Document, DocumentState
 from inturn.store_types import DocumentFilter
+from inturn.values import parse_duration
 
 MAX_LISTED: Final = 100
 QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]

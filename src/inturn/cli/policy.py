@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from inturn.cli.durations import parse_duration
 from inturn.cli.json_output import policy_record
 from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session
@@ -16,7 +15,7 @@ from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.policy import Charge, CostPolicy, Order, Policy
 from inturn.store_types import PolicyVersion
-from inturn.values import SECOND
+from inturn.values import SECOND, parse_duration
 
 DURATION_SETTINGS: Final = ("reset_interval", "overdue_after", "share_idle_after")
 PAGES_AS_COST: Final = CostPolicy(0, 1)

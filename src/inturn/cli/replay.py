@@ -22,7 +22,7 @@ from inturn.analysis.reports.advice import summary as advice_summary
 from inturn.analysis.reports.advice import trial_rows as advice_rows
 from inturn.analysis.reports.comparison import group_waits, series_legend, summary
 from inturn.analysis.reports.scales import format_change, format_duration, format_jain
-from inturn.cli.durations import parse_duration, parse_time
+from inturn.cli.durations import parse_time
 from inturn.cli.output import WIDER_TERMINAL, Column, print_table
 from inturn.cli.policy import DURATION_SETTINGS, apply_changes, parse_thresholds
 from inturn.cli.progress import progress_reporter
@@ -31,6 +31,7 @@ from inturn.clock import SystemClock
 from inturn.errors import InvalidInputError
 from inturn.files import FOLDER_MODE, write_private
 from inturn.policy import Charge, Order, Policy
+from inturn.values import parse_duration
 
 NUMERIC_SETTINGS: Final = {
     "overdue_every": int, "bytes_per_page": int, "per_document": float, "per_page": float, "max_share": float,
