@@ -165,7 +165,7 @@ def test_a_retry_begins_with_the_failed_step_or_the_first(place: Place, visit: V
     expect(page.locator(".document-trail [aria-current=step]")).to_have_text("classify (stopped here)")
     page.get_by_role("button", name="Retry").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_label("The step that it stopped at (classify)")).to_be_checked()
+    expect(dialog.get_by_label("The step that stopped (classify)")).to_be_checked()
     dialog.get_by_role("button", name="Retry").click()
     expect(page.locator(".status-badges")).to_contain_text("Waiting")
     assert (place.queue.document(id_).queue, place.queue.document(id_).step) == ("classify", 1)
