@@ -25,13 +25,16 @@ LOCKING := --generate-hashes --no-emit-index-url --no-header --no-annotate $(ARG
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-fast cover lint format bench mutants soak fairness screenshots lock clean
+.PHONY: help demo pipeline test test-fast cover lint format bench mutants soak fairness screenshots lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(RUN) ## Process real documents of six customers, one of them a flood, on SQLite with two workers
 	@PYTHONPATH=src:examples $(VENV)/python -m demo --chart demo/waits.svg $(ARGS)
+
+pipeline: $(RUN) ## Split, read, classify and export real PDFs of two customers, step by step
+	@PYTHONPATH=src:examples $(VENV)/python -m pipeline $(ARGS)
 
 test: $(TEST) ## Lint, and beside it run the tests (ARGS='-k turns' for some)
 	@# In a new clone the tests are compiled first; each of the five processes would compile them again.

@@ -26,6 +26,8 @@ RUN = {
     ("docs/many-machines.md", "console"): "tests/docs/test_many_machines_run.py",
     ("docs/many-machines.md", "python"): "tests/docs/test_many_machines_run.py",
     ("docs/many-machines.md", "sql"): "tests/docs/test_many_machines_run.py",
+    ("docs/pipeline.md", "console"): "tests/docs/test_pipeline.py",
+    ("docs/pipeline.md", "python"): "tests/docs/test_pipeline.py",
     ("docs/postgres.md", "python"): "tests/docs/test_many_machines_run.py",
     ("docs/postgres.md", "sql"): "tests/postgres/test_roles.py",
     ("docs/processing.md", "console"): "tests/docs/test_examples.py",

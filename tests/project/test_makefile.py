@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 TARGETS = {
     "help",
     "demo",
+    "pipeline",
     "test",
     "test-fast",
     "cover",
