@@ -1,4 +1,4 @@
-"""`python -m bench [NAME …]`: run all benchmarks, or those named. `fleet`, `shares` and `search` alone take options."""
+"""`python -m bench [NAME …]`: run all benchmarks, or those named. `fleet`, `shares`, `search`, `steps` take options."""
 
 import importlib
 import sys
@@ -10,6 +10,7 @@ NAMES = (
     "postgres",
     "history",
     "queues",
+    "steps",
     "fleet",
     "workers",
     "shares",
@@ -29,8 +30,8 @@ def main() -> None:
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}")
-    if options and names not in (["fleet"], ["shares"], ["search"]):
-        sys.exit("only `python -m bench fleet`, `shares` and `search` take options")
+    if options and names not in (["fleet"], ["shares"], ["search"], ["steps"]):
+        sys.exit("only `python -m bench fleet`, `shares`, `search` and `steps` take options")
     failed = 0
     for name in names:
         print(f"== {name}", flush=True)
