@@ -141,13 +141,11 @@ class SqliteQueries:
 def _parameter_order(query: str, columns: tuple[str, ...], values: tuple[str, ...]) -> "itemgetter[Any] | None":
     """Put columns and values in the order of a query's parameters: a mapping for each row takes four times as long.
 
-    None for what has a single parameter or is several statements.
+    Each of several statements takes its own parameters, one statement after another. None if there is a single one.
     """
-    text, names = QUERIES[query], (*columns, *values)
-    parameters = list(dict.fromkeys(_PARAMETER.findall(text)))
-    if ";" in text or len(parameters) == 1:
-        return None
-    return itemgetter(*[names.index(name) for name in parameters])
+    names = (*columns, *values)
+    parameters = [name for text in QUERIES[query].split(";") for name in dict.fromkeys(_PARAMETER.findall(text))]
+    return None if len(parameters) == 1 else itemgetter(*[names.index(name) for name in parameters])
 
 
 def _event_rows(now: int, event: NewEvent) -> list[Row]:
