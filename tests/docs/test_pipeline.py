@@ -13,15 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import inturn
 from doc_pages import ROOT, blocks, commands
 from inturn import DocumentState, Queue
 from pipeline.documents import DAILY, DAMAGED_PAGE, FLOOD
-from pipeline.pdf_pages import split_pages
-from pipeline.processors import kind_of
-from pipeline.run import main
 from pipeline.summary import summarize, whole_documents
 from waiting import wait_until
 
@@ -117,21 +112,3 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) -> 
     assert "killed by signal 9" in output
     with inturn.open(str(folder / "inturn.db")) as queue:
         check_files(queue, exported(folder / "exported"))
-
-
-def test_a_file_that_is_no_pdf_is_rejected() -> None:
-    for data in (b"", b"%PDF-1.4\n", b"plain text"):
-        with pytest.raises(inturn.Reject):
-            split_pages(data)
-
-
-def test_kinds_go_by_words() -> None:
-    assert kind_of("Invoice 17: amount and quantity") == "invoice"
-    assert kind_of("Sehr geehrte Frau Weiß") == "letter"
-    assert kind_of("nothing of that") is None
-
-
-def test_a_folder_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    assert main(["--folder", str(tmp_path)]) == 1
-    assert "is not empty" in capsys.readouterr().err
