@@ -509,7 +509,7 @@ class Store(Protocol):
         S28. Waiting and running documents stay, and so do events with an operator. With a customer, only its documents
              are deleted; without, customers with a `keep` of their own are left out. With `up_to`, no document with a
              higher seq is deleted, whatever its times are.
-        S80. Parts stay until their document has ended or is gone.
+        S80. Parts stay until their document ended before that time, too, or is gone.
         """
 
     def backup(self, path: Path) -> None:

@@ -3,9 +3,9 @@
 Times and durations are integer microseconds.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from inturn.errors import InturnError, InvalidInputError
 from inturn.model import DEFAULT_QUEUE, NO_METADATA, Claim, DocumentState, NewDocument, Receipt, ResultFile
@@ -13,6 +13,7 @@ from inturn.policy import Policy
 from inturn.policy.scheduler import LEVELS, MAX_QUEUES
 from inturn.values import SECOND
 
+Item = TypeVar("Item")
 IDEMPOTENCY_KEY_RETENTION: Final = 7 * 86_400 * SECOND
 WORKER_RETENTION: Final = 86_400 * SECOND
 """A worker without a report for this long is forgotten."""
@@ -368,9 +369,25 @@ def live_slots(worker_slots: Iterable[tuple[int, int]], now: int) -> int:
     return sum(slots for seen_at, slots in worker_slots if abs(now - seen_at) <= WORKER_TIMEOUT)
 
 
+def deepest_first(items: Sequence[Item], parents: Mapping[str, str | None], id_of: Callable[[Item], str]) -> list[Item]:
+    """Sort documents so that parts stand before the documents that they are parts of; others keep their order.
+
+    `parents` has the id of each one's document, if it is a part.
+    """
+
+    def depth(id_: str | None) -> int:
+        return 0 if id_ is None or id_ not in parents else 1 + depth(parents[id_])
+
+    return sorted(items, key=lambda item: -depth(id_of(item)))
+
+
 def too_many_queues_error() -> InvalidInputError:
     """Return the error of a call that would make one queue too many."""
     return InvalidInputError(f"a store has at most {MAX_QUEUES} queues; use one that exists")
+
+
+STUCK: Final = "split documents without unended parts"
+"""What a recount calls documents that would wait for ever."""
 
 
 def describe_queue(number: int, queues: Sequence[str]) -> str:

@@ -122,9 +122,10 @@ def schema_17(schema_18: str) -> str:
         ALTER TABLE file DROP COLUMN step;
         ALTER TABLE file ADD PRIMARY KEY (document, name);
         ALTER TABLE named_queue
-            DROP COLUMN cap, DROP COLUMN rate_documents, DROP COLUMN rate_per, DROP COLUMN tat, DROP COLUMN manual,
+            DROP COLUMN cap, DROP COLUMN rate_documents, DROP COLUMN rate_per, DROP COLUMN manual,
             DROP COLUMN form;
         ALTER TABLE named_queue RENAME COLUMN turn_weight TO weight;
+        DROP TABLE queue_rate;
         {view}
         DELETE FROM migration WHERE number > 17;
     """  # noqa: S608 - texts of ours

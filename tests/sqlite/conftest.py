@@ -76,7 +76,7 @@ def schema_15(schema_16: str) -> str:
     columns = {
         "document": ("steps", "first_queue", "step", "ahead", "parent", "part", "split_step"),
         "attempt": ("queue", "step", "ready_at", "result"),
-        "named_queue": ("cap", "rate_documents", "rate_per", "tat", "manual", "form"),
+        "named_queue": ("cap", "rate_documents", "rate_per", "manual", "form"),
     }
     drops = [f"ALTER TABLE {table} DROP COLUMN {name};" for table, names in columns.items() for name in names]
     after = f"""
@@ -85,6 +85,7 @@ def schema_15(schema_16: str) -> str:
         DROP INDEX document_unended_part;
         {"".join(drops)}
         ALTER TABLE named_queue RENAME COLUMN turn_weight TO weight;
+        DROP TABLE queue_rate;
         CREATE TABLE old_file (
             document INTEGER NOT NULL, name TEXT NOT NULL, blob TEXT NOT NULL, size INTEGER NOT NULL,
             sha256 TEXT NOT NULL, media_type TEXT, PRIMARY KEY (document, name)

@@ -4,7 +4,7 @@ from collections import Counter as Tally
 
 from inturn.model import DocumentState
 from inturn.store_answers import Discrepancy
-from inturn.store_types import describe_queue, describe_track
+from inturn.store_types import STUCK, describe_queue, describe_track
 from inturn.stores.memory.state import State
 
 
@@ -25,11 +25,14 @@ def discrepancies(state: State) -> tuple[Discrepancy, ...]:
             if work.in_flight != in_flight[name, queue]:
                 what = f"in flight{describe_queue(queue, names)}"
                 differing.append(Discrepancy(name, what, work.in_flight, in_flight[name, queue]))
+    stuck = Tally(row.customer for row in state.steps.stuck(state.documents))
+    differing += [Discrepancy(name, STUCK, n, 0) for name, n in sorted(stuck.items())]
     return tuple(differing)
 
 
 def repair(state: State) -> None:
     """Correct every counter and rebuild every lane from the documents."""
+    state.steps.restore(state.documents)
     _, running, in_flight = _count_documents(state)
     for lane in state.lanes.all():
         state.lanes.schedulers[lane.queue].deactivate(lane)

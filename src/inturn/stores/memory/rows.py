@@ -138,6 +138,11 @@ class QueueRow:
         self.settings = settings
 
 
+def has_ended_before(row: Row, before: int) -> bool:
+    """Return whether a document has ended, before a time."""
+    return row.finished_at is not None and row.finished_at < before
+
+
 def head_of(row: Row) -> Head:
     """Return what the scheduler needs of a document."""
     return Head(row.seq, row.ready_at, row.spec.cost)

@@ -33,7 +33,7 @@ from inturn.store_types import (
 from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
 from inturn.stores.memory.journal import Change, Journal
 from inturn.stores.memory.lanes import Lanes
-from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, QueueRow, Row
+from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, QueueRow, Row, has_ended_before
 from inturn.stores.memory.steps import SPLIT, Parent, Steps
 from inturn.worker_report import Worker
 
@@ -401,10 +401,9 @@ class State:
         rows = [
             row
             for row in self.documents.values()
-            if row.finished_at is not None
-            and row.finished_at < before
+            if has_ended_before(row, before)
             and (up_to is None or row.seq <= up_to)
-            and (row.parent not in self.documents or self.documents[row.parent].finished_at is not None)
+            and (row.parent not in self.documents or has_ended_before(self.documents[row.parent], before))
             and (customers[row.customer].settings.keep is None if customer is None else row.customer == customer)
         ]
         return sorted(rows, key=attrgetter("finished_at", "seq"))

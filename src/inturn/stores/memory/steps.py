@@ -83,6 +83,11 @@ class Steps:
         due = [row for row in rows if row.state is SPLIT and not self.has_unended_parts(row)]
         return sorted(due, key=attrgetter("seq"))
 
+    def stuck(self, documents: Mapping[str, Row]) -> list[Row]:
+        """Return SPLIT documents without unended parts that no claim will look at: there are none."""
+        split = (row for row in documents.values() if row.state is SPLIT and row.id not in self._ended_lately)
+        return [row for row in split if not self.has_unended_parts(row)]
+
     def restore(self, documents: Mapping[str, Row]) -> None:
         """Find parts that ended before the snapshot was written."""
         self._ended_lately = {row.id: None for row in documents.values() if row.state is SPLIT}

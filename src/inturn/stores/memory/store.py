@@ -46,6 +46,7 @@ from inturn.store_types import (
     PolicyVersion,
     Submission,
     check_fingerprint,
+    deepest_first,
     live_slots,
 )
 from inturn.stores.memory import due, reader, recount, snapshot
@@ -220,7 +221,8 @@ class MemoryStore(MemoryQueries):
         with self._lock:
             now, state = self._now(now), self._state
             rows = []
-            for row in sorted(self._rows(ids, RETRYABLE), key=lambda row: row.parent is None):
+            failed = self._rows(ids, RETRYABLE)
+            for row in deepest_first(failed, {row.id: row.parent for row in failed}, lambda row: row.id):
                 if row.id in state.documents and state.can_retry(row):
                     state.retry(row, now, from_start=from_start)
                     rows.append(row)

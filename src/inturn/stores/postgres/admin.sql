@@ -10,25 +10,25 @@ SELECT customer, count(*) FROM running GROUP BY customer;
 SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
 WHERE ended.finished_at < %(before)s AND ended.seq <= %(up_to)s
     AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
-    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL);
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND coalesce(whole.finished_at >= %(before)s, true));
 
 -- name: count_ended_before_of
 SELECT count(*) FROM document WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(before)s
     AND seq <= %(up_to)s
-    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL);
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND coalesce(whole.finished_at >= %(before)s, true));
 
 -- name: ended_before
 SELECT document.seq, blob FROM ended JOIN document ON document.seq = ended.seq
 WHERE ended.finished_at < %(before)s AND ended.seq <= %(up_to)s
     AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
-    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND coalesce(whole.finished_at >= %(before)s, true))
 ORDER BY ended.finished_at, ended.seq LIMIT %(limit)s FOR UPDATE OF document SKIP LOCKED;
 
 -- name: ended_before_of
 SELECT seq, blob FROM document
 WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(before)s
     AND seq <= %(up_to)s
-    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND coalesce(whole.finished_at >= %(before)s, true))
 ORDER BY finished_at, seq LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
 -- name: forget_documents
@@ -37,6 +37,9 @@ DELETE FROM ended USING removed WHERE ended.finished_at = removed.finished_at AN
 
 -- name: forget_files
 DELETE FROM file WHERE document = ANY (%(seq)s::bigint[]) RETURNING document, blob;
+
+-- name: lock_unended_documents
+SELECT seq FROM document WHERE customer = %(customer)s AND finished_at IS NULL FOR UPDATE;
 
 -- name: purge_files
 DELETE FROM file USING document WHERE file.document = document.seq AND document.customer = %(customer)s;

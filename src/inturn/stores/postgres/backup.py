@@ -20,6 +20,7 @@ TABLES: Final = (
     "policy", "customer", "customer_group", "document", "file", "lane", "lane_group", "queue_work", "limits",
     "lane_log", "idempotency_key", "event_outbox", "event", "worker", "queue_state", "scheduler_state",
     "event_sequence", "api_key", "attempt", "history", "history_cursor", "named_queue", "queue_scheduler",
+    "queue_rate",
 )  # fmt: skip
 SKIPPED_COLUMNS: Final = {"xid", "folded", "seen"}
 """Transaction ids, which mean nothing on another server."""

@@ -21,8 +21,8 @@ SELECT
     queue_state.paused_by, EXISTS (SELECT 1 FROM crash_sentinel), EXISTS (SELECT 1 FROM limits),
     (SELECT json_agg(json_build_array(seen_at, slots, CASE WHEN paused_by IS NOT NULL THEN name END, queues))::text FROM worker),
     (SELECT json_agg(
-        json_build_array(number, name, turn_weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, tat)
-    )::text FROM named_queue),
+        json_build_array(number, name, turn_weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, coalesce(tat, 0))
+    )::text FROM named_queue LEFT JOIN queue_rate ON queue = number),
     pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM queue_state, newest;
@@ -386,8 +386,8 @@ INSERT INTO queue_scheduler (queue, state) SELECT * FROM unnest(%(queue)s::int[]
 ON CONFLICT (queue) DO UPDATE SET state = excluded.state;
 
 -- name: save_tat
-UPDATE named_queue SET tat = new.tat FROM unnest(%(queue)s::int[], %(tat)s::bigint[]) AS new (queue, tat)
-WHERE number = new.queue;
+INSERT INTO queue_rate (queue, tat) SELECT * FROM unnest(%(queue)s::int[], %(tat)s::bigint[])
+ON CONFLICT (queue) DO UPDATE SET tat = excluded.tat;
 
 -- name: running_by_queue
 SELECT queue, count(*) FROM running JOIN document ON document.seq = running.seq GROUP BY queue;

@@ -12,7 +12,7 @@ SELECT
 -- name: late_to_start
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, lease_until, step, queue, ready_at, parent IS NOT NULL, count
+    charged, lease_until, step, queue, ready_at, parent, count
 FROM document
 WHERE start_by BETWEEN %(floor)s AND %(now)s AND attempt = 0 AND state IN ('waiting', 'delayed')
 ORDER BY start_by, seq LIMIT %(limit)s;
@@ -23,7 +23,7 @@ SELECT start_by FROM document WHERE start_by > %(now)s ORDER BY start_by LIMIT 1
 -- name: expired_leases
 SELECT
     id, document.seq, document.customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by,
-    started_at, worker, charged, lease_until, step, queue, ready_at, parent IS NOT NULL, count
+    started_at, worker, charged, lease_until, step, queue, ready_at, parent, count
 FROM running JOIN document ON document.seq = running.seq
 WHERE running.lease_check_at BETWEEN %(floor)s AND %(now)s AND lease_until <= %(now)s
 ORDER BY lease_until, document.seq LIMIT %(limit)s;
@@ -45,7 +45,7 @@ SELECT least(
 -- name: due_documents
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, lease_until, step, queue, ready_at, parent IS NOT NULL, count
+    charged, lease_until, step, queue, ready_at, parent, count
 FROM document
 WHERE due_at BETWEEN %(floor)s AND %(now)s ORDER BY due_at, seq LIMIT %(limit)s;
 

@@ -65,7 +65,7 @@ SELECT DISTINCT customer FROM document WHERE id = ANY (%(id)s::uuid[]);
 -- name: lock_documents
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, lease_until, step, queue, ready_at, parent IS NOT NULL, count
+    charged, lease_until, step, queue, ready_at, parent, count
 FROM (
     SELECT id FROM (SELECT id, seq FROM document WHERE id = ANY (%(id)s::uuid[]) OFFSET 0) AS known ORDER BY seq
 ) AS wanted JOIN document USING (id)
@@ -102,9 +102,13 @@ SELECT customer, lane, seq, ready_at, cost FROM moved WHERE state = 'waiting';
 -- name: split_without_unended_parts
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, lease_until, step, queue, ready_at, parent IS NOT NULL, count
+    charged, lease_until, step, queue, ready_at, parent, count
 FROM document
-WHERE id = ANY (ARRAY(SELECT DISTINCT parent FROM document WHERE seq = ANY (%(seq)s::bigint[]))) AND state = 'split'
+WHERE id = ANY (ARRAY(
+        SELECT parent FROM document WHERE seq = ANY (%(seq)s::bigint[]) AND parent IS NOT NULL
+        UNION
+        SELECT id FROM document WHERE seq = ANY (%(seq)s::bigint[])
+    )) AND state = 'split'
     AND NOT EXISTS (SELECT 1 FROM document AS part WHERE part.unended_parent = document.id);
 
 -- name: unended_parts
@@ -201,7 +205,9 @@ WITH finished AS (
         CASE WHEN bool_or(queue <> 'default') THEN array_agg(queue ORDER BY position) END
     FROM finished_of HAVING count(*) > 0
 )
-SELECT id, capped OR parent IS NOT NULL FROM finished_of;
+SELECT
+    id, capped OR parent IS NOT NULL OR queue = ANY (ARRAY(SELECT name FROM named_queue WHERE cap IS NOT NULL))
+FROM finished_of;
 
 -- name: end_steps_and_log
 WITH outcome AS MATERIALIZED (
@@ -280,7 +286,10 @@ WITH outcome AS MATERIALIZED (
         '{"next": ' || to_json(next_queue) || '}'
     FROM ending GROUP BY next_queue ORDER BY next_queue IS NOT NULL, min(position)
 )
-SELECT id, capped OR parent IS NOT NULL OR next IS NOT NULL FROM ending;
+SELECT
+    id, capped OR parent IS NOT NULL OR next IS NOT NULL
+        OR queue = ANY (ARRAY(SELECT name FROM named_queue WHERE cap IS NOT NULL))
+FROM ending;
 
 -- name: add_files
 INSERT INTO file (document, step, name, blob, size, sha256, media_type)

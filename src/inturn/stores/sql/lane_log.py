@@ -27,7 +27,7 @@ class LaneChange(NamedTuple):
     n: int | None = None
     """The change of the lane's length, wherever `lane` is set; otherwise the customer's running documents."""
     seq: int | None = None
-    """Of a document; with `in_flight`, the number of a queue. With `part_ended`, that of the part."""
+    """Of a document; with `in_flight`, the number of a queue. With `part_ended`, that of the part or the whole."""
     ready_at: int | None = None
     cost: float | None = None
     settings: str | None = None
@@ -83,7 +83,7 @@ class LaneLog:
         self._add(owner, "emptied", lane, -n)
 
     def part_ended(self, owner: int, seq: int) -> None:
-        """A document that is a part of another one has ended."""
+        """A part has ended; or a document is split again, and the next claim has to look at its parts."""
         self._add(owner, "part_ended", None, None, seq)
 
     def stopped(self, owner: int) -> None:

@@ -23,7 +23,7 @@ from inturn.model import (
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastLog, ForecastOutcome
 from inturn.store_answers import PruneResult
-from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, PART_RETRYABLE, EventKind, Operator, PolicyVersion
+from inturn.store_types import IDEMPOTENCY_KEY_RETENTION, EventKind, Operator, PolicyVersion, deepest_first
 from inturn.stores.sql.lane_log import lane_track, level_of, queue_of
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.rows import Row, parse_settings, queue_settings_from_row
@@ -55,12 +55,15 @@ def retry(
 ) -> tuple[Receipt, ...]:
     """Queue ended documents again, by a new check each. Their customers are locked before any document.
 
-    Parts go first, so that a document which is retried with them waits for them.
+    Parts go first, so that a document which is retried with them waits for them. A part is retried only while its
+    document has not gone on; to write that one's row, though nothing in it changes, makes a claim that moves it on fail
+    and look again.
     """
     counters, receipts, queries = submitter.lock_owners(ids), [], transitions.queries
     version = scalar(queries, "policy_number")
-    for id_, facts in sorted(transitions.lock_documents(ids, RETRYABLE), key=lambda locked: not locked[1].is_part):
-        if facts.is_part and scalar(queries, "state_of_whole", seq=facts.seq) not in PART_RETRYABLE:
+    locked = transitions.lock_documents(ids, RETRYABLE)
+    for id_, facts in deepest_first(locked, {facts.id: facts.parent for _, facts in locked}, lambda item: item[1].id):
+        if facts.is_part and queries.fetch_one("touch_whole", seq=facts.seq) is None:
             continue
         if from_start:
             transitions.delete_parts(facts)
@@ -156,9 +159,10 @@ def change_queue(
     before = QueueSettings() if row is None else queue_settings_from_row(row[SETTINGS_COLUMN:])
     settings = changed_queue_settings(before, changes)
     documents, per = settings.rate or (None, None)
+    number = submitter.queue_number(name)
     queries.execute(
         "set_queue",
-        number=submitter.queue_number(name),
+        number=number,
         description=settings.description,
         weight=float(settings.weight),
         cap=settings.cap,
@@ -166,8 +170,9 @@ def change_queue(
         per=per,
         manual=int(settings.manual),
         form=settings.form,
-        is_new_rate=settings.rate != before.rate,
     )
+    if settings.rate != before.rate:
+        queries.execute("forget_rate", number=number)
     transitions.add_event(EventKind.QUEUE_CHANGED, None, operator, {"queue": name, **settings_to_dict(changes)})
     return settings
 
@@ -228,6 +233,9 @@ def purge(transitions: Transitions, customer: str, operator: Operator) -> PruneR
         raise NotFoundError(f"there is no customer {customer!r}")
     owner = row[0]
     is_capped = bool(queries.fetch_many("capped_of", ("id",), [(owner,)]))
+    locked = -1
+    while (unended := len(queries.fetch_all("lock_unended_documents", customer=owner))) > locked:
+        locked = unended  # until then, outcomes may have added parts and files
     blobs = tuple(blob for (blob,) in queries.fetch_all("blobs_of", customer=owner))
     queries.execute("purge_files", customer=owner)
     removed = queries.fetch_all("purge_documents", customer=owner)

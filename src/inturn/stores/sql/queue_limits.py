@@ -17,6 +17,8 @@ class QueueLimits:
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
         self._limited: dict[int, QueueRow] = {}
+        self._counts: dict[str, int] | None = None
+        """Running documents by queue, once they were counted."""
         self._running: dict[int, int] = {}
         """Running documents of the queues that have a cap."""
         self._tats: dict[int, int] = {}
@@ -28,8 +30,9 @@ class QueueLimits:
         self._limited[queue.number] = queue
         self._tats[queue.number] = queue.tat
         if queue.cap is not None:
-            running: dict[str, int] = dict(self._queries.fetch_all("running_by_queue"))
-            self._running[queue.number] = running.get(queue.name, 0)
+            if self._counts is None:
+                self._counts = dict(self._queries.fetch_all("running_by_queue"))
+            self._running[queue.number] = self._counts.get(queue.name, 0)
 
     def open(self, weights: Mapping[int, float], now: int) -> Mapping[int, float]:
         """Return the weights without those of queues that their limits close."""

@@ -1,11 +1,12 @@
 """Compare the counters of lanes and limits with the documents. The lane log must have been applied."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from inturn.model import DocumentState
 from inturn.policy.scheduler import TRACKS
 from inturn.store_answers import Discrepancy
-from inturn.store_types import describe_queue, describe_track
+from inturn.store_types import STUCK, describe_queue, describe_track
 from inturn.stores.sql.claim_window import ClaimWindow
 from inturn.stores.sql.lane_log import LaneChange, LaneLog, lane_track
 from inturn.stores.sql.queries import Queries, QueueCache
@@ -33,6 +34,8 @@ def discrepancies(queries: Queries, cache: QueueCache) -> tuple[Discrepancy, ...
         (owner, f"in flight{describe_queue(queue, queues)}", *counts)
         for owner, queue, *counts in queries.fetch_all("in_flight_counts")
     ]
+    stuck = Counter(owner for owner, _ in queries.fetch_all("stuck_documents"))
+    counts += [(owner, STUCK, n, 0) for owner, n in stuck.items()]
     counts = [row for row in counts if row[2] != row[3]]
     names = cache.customer_names(queries, {owner for owner, *_ in counts})
     return tuple(sorted(Discrepancy(names[owner], *rest) for owner, *rest in counts))
@@ -59,4 +62,6 @@ def corrections(queries: Queries, window: ClaimWindow) -> list[LaneChange]:
             lane_log.settings_changed(owner, window.customer(owner).settings, real)
     for owner, queue, _, real in queries.fetch_all("in_flight_counts"):
         lane_log.in_flight(owner, queue, real)
+    for owner, seq in queries.fetch_all("stuck_documents"):
+        lane_log.part_ended(owner, seq)
     return lane_log.take()

@@ -27,8 +27,11 @@ INSERT INTO named_queue (number, name) SELECT 1 + max(number), :name FROM named_
 -- name: set_queue
 UPDATE named_queue SET
     description = :description, turn_weight = :weight, cap = :cap, rate_documents = :documents, rate_per = :per, manual = :manual,
-    form = :form, tat = CASE WHEN :is_new_rate THEN 0 ELSE tat END
+    form = :form
 WHERE number = :number;
+
+-- name: forget_rate
+DELETE FROM queue_rate WHERE queue = :number;
 
 -- name: pause_queue
 UPDATE named_queue SET paused_by = :by, paused_why = :why WHERE number = :number;
@@ -130,8 +133,20 @@ UPDATE file SET document = :new WHERE document = :old;
 -- name: submitted_steps
 SELECT coalesce(first_queue, queue), steps FROM document WHERE seq = :seq;
 
--- name: state_of_whole
-SELECT whole.state FROM document JOIN document AS whole ON whole.id = document.parent WHERE document.seq = :seq;
+-- name: touch_whole
+UPDATE document SET state = state
+WHERE id = (SELECT parent FROM document WHERE seq = :seq) AND state IN ('split', 'failed', 'cancelled')
+RETURNING seq;
+
+-- name: stuck_documents
+SELECT customer, seq FROM document
+WHERE state = 'split'
+    AND NOT EXISTS (SELECT 1 FROM document AS part WHERE part.parent = document.id AND part.finished_at IS NULL)
+    AND NOT EXISTS (
+        SELECT 1 FROM lane_log JOIN document AS part ON part.seq = lane_log.seq
+        WHERE lane_log.kind = 'part_ended' AND (part.id = document.id OR part.parent = document.id)
+    )
+ORDER BY seq;
 
 -- name: record_work
 UPDATE document SET began_at = :began_at, worked = :worked WHERE seq = :seq;

@@ -67,7 +67,8 @@ class DocumentFacts(NamedTuple):
     step: int
     queue: str
     ready_at: int
-    is_part: bool
+    parent: str | None
+    """The id of the document that it is a part of."""
     count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
     began_at: int | None = None
     worked: int | None = None
@@ -75,7 +76,14 @@ class DocumentFacts(NamedTuple):
     @classmethod
     def from_row(cls, row: Row) -> "DocumentFacts":
         """Build it from the columns above, up to `count`."""
-        return cls(text_id(row[0]), *row[1:])
+        id_, *facts, parent, count = row
+        whole = None if parent is None else text_id(parent)
+        return cls._make((text_id(id_), *facts, whole, count, None, None))
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a part of another document."""
+        return self.parent is not None
 
 
 class FinishedRow(NamedTuple):
@@ -188,7 +196,7 @@ class Transitions:
             self.lane_log.ended(row.owner, row.lane, row.charged, row.worked, row.cost)
         elif row.capped:
             self.lane_log.stopped(row.owner)
-        self.should_notify |= bool(row.capped)
+        self.should_notify = True
         self.add_files(row.seq, row.step, outcome.files)
         if row.is_part:
             self._part_ended(row.owner, row.seq)
@@ -326,7 +334,9 @@ class Transitions:
         (seq,) = self._write_and_read("retry_document", facts._replace(lane=lane), **values)
         if facts.step:
             self.queries.execute("move_files", old=facts.seq, new=seq)
-        if not is_split:
+        if is_split:
+            self.lane_log.part_ended(facts.owner, seq)  # its last part may end before anyone can see that it waits
+        else:
             self.lane_log.joined(facts.owner, lane, 1, Head(seq, self.now, facts.cost))
         return Receipt(id_, level, count)
 
@@ -335,14 +345,15 @@ class Transitions:
         if facts.state != DocumentState.SPLIT:
             return []
         ids = [text_id(id_) for (id_,) in self.queries.fetch_many("unended_parts", ("id",), [(facts.id,)])]
-        parts = self._lock_rows(ids)
+        parts = [part for part in self._lock_rows(ids) if part.state in CANCELLABLE]  # one may have ended just now
         self.load_capped(parts)
         return [other for part in parts for other in (part, *self.unended_parts(part))]
 
     def delete_parts(self, facts: DocumentFacts) -> None:
         """Delete the parts of an ended document, and theirs; those that have not ended are cancelled."""
-        ids = [text_id(id_) for (id_,) in self.queries.fetch_many("parts_below", ("id",), [(facts.id,)])]
-        parts = self._lock_rows(ids)
+        parts: list[DocumentFacts] = []
+        while len(rows := self.queries.fetch_many("parts_below", ("id",), [(facts.id,)])) > len(parts):
+            parts = self._lock_rows([text_id(id_) for (id_,) in rows])  # until then, one may have been split
         self.load_capped(parts)
         for part in parts:
             if part.state in CANCELLABLE:
@@ -382,13 +393,13 @@ class Transitions:
 
     def stop(self, facts: DocumentFacts) -> None:
         """Record the end of a run. If no outcome says how long it took, its lease says at most."""
+        self.should_notify = True  # its customer or its queue may have been at a cap
         if facts.charged is None:
             self._stopped_if_capped(facts.owner)
             return
         learn = facts.worked is not None
         worked = held_time(facts.started_at, facts.lease_until, self.now) if facts.worked is None else facts.worked
         self.lane_log.ended(facts.owner, facts.lane, facts.charged, worked, facts.cost if learn else None)
-        self.should_notify |= self._is_capped(facts.owner)
 
     def _is_capped(self, owner: int) -> bool:
         if self._capped is None:

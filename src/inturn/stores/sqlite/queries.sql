@@ -13,8 +13,8 @@
 SELECT
     policy, ordered, scheduler_state, fence, paused_by, EXISTS (SELECT 1 FROM limits), EXISTS (SELECT 1 FROM lane_log),
     (SELECT json_group_array(json_array(seen_at, slots, iif(paused_by IS NULL, NULL, name), queues)) FROM worker),
-    (SELECT json_group_array(json_array(number, name, turn_weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, tat))
-     FROM named_queue),
+    (SELECT json_group_array(json_array(number, name, turn_weight, paused_by IS NOT NULL, cap, rate_documents, rate_per, coalesce(tat, 0)))
+     FROM named_queue LEFT JOIN queue_rate ON queue = number),
     deadlines.start_by, deadlines.lease, deadlines.due, deadlines.rate
 FROM queue_state, deadlines;
 
@@ -134,7 +134,7 @@ SELECT lease, due, rate FROM deadlines;
 -- name: late_to_start
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
+    charged, due_at, step, queue, ready_at, parent, count
 FROM document INDEXED BY document_start_by
 WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') AND start_by <= :now
 ORDER BY start_by, seq LIMIT :limit;
@@ -145,7 +145,7 @@ SELECT start_by FROM deadlines;
 -- name: expired_leases
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
+    charged, due_at, step, queue, ready_at, parent, count
 FROM document INDEXED BY document_clock
 WHERE state = 'running' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
@@ -156,7 +156,7 @@ SELECT lease FROM deadlines;
 -- name: due_documents
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
+    charged, due_at, step, queue, ready_at, parent, count
 FROM document INDEXED BY document_clock
 WHERE state = 'delayed' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
@@ -183,12 +183,12 @@ SELECT count(*) FROM document INDEXED BY document_clock
 WHERE state IN ('done', 'failed', 'cancelled', 'expired') AND state <> 'waiting'
     AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
     AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
-    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL);
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND coalesce(whole.finished_at >= :before, true));
 
 -- name: count_ended_before_of
 SELECT count(*) FROM document INDEXED BY document_lane
 WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to
-    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND whole.finished_at IS NULL);
+    AND NOT EXISTS (SELECT 1 FROM document AS whole WHERE whole.id = document.parent AND coalesce(whole.finished_at >= :before, true));
 
 -- name: lanes_of
 SELECT value ->> 0, value ->> 1, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
@@ -249,7 +249,7 @@ INSERT OR REPLACE INTO queue_scheduler (queue, state) VALUES (:queue, :state);
 SELECT 1;
 
 -- name: save_tat
-UPDATE named_queue SET tat = :tat WHERE number = :queue;
+INSERT OR REPLACE INTO queue_rate (queue, tat) VALUES (:queue, :tat);
 
 -- name: forget_lane
 DELETE FROM lane WHERE customer = :customer AND level = :level;
@@ -370,7 +370,7 @@ DELETE FROM file WHERE document = :seq RETURNING document, blob;
 -- name: lock_documents
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
+    charged, due_at, step, queue, ready_at, parent, count
 FROM document WHERE id = unhex(:id, '-');
 
 -- name: states_of
@@ -388,9 +388,10 @@ SELECT customer, lane, seq, ready_at, cost FROM document WHERE seq = :seq AND st
 -- name: split_without_unended_parts
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker,
-    charged, due_at, step, queue, ready_at, parent IS NOT NULL, count
+    charged, due_at, step, queue, ready_at, parent, count
 FROM document
-WHERE id = (SELECT parent FROM document WHERE seq = :seq) AND state = 'split' AND NOT EXISTS (
+WHERE id IN (SELECT parent FROM document WHERE seq = :seq UNION ALL SELECT id FROM document WHERE seq = :seq)
+    AND state = 'split' AND NOT EXISTS (
     SELECT 1 FROM document AS part INDEXED BY document_unended_part
     WHERE part.parent = document.id AND part.finished_at IS NULL
 );

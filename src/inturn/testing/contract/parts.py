@@ -336,6 +336,29 @@ class TestParts:
         harness.queue.ack([harness.queue.split(claim_one(harness, SPLIT), pages(1), MERGE)])
         assert len(harness.store.parts(id_, limit=9)) == 1
 
+    @guarantee("S78")
+    def test_parts_of_parts_are_retried_together(self, harness: StoreHarness) -> None:
+        id_, _ = split(harness, 1)
+        part = claim_one(harness, PAGE)
+        harness.queue.ack([harness.queue.split(part, [NewDocument("line", queue="line")], "lines")])
+        line = claim_one(harness, "line").document.id
+        harness.queue.cancel(id_, ANNA)
+        assert harness.queue.retry_in_chunks([id_, part.document.id, line], ANNA) == 3
+        states = [harness.state(retried) for retried in (id_, part.document.id, line)]
+        assert states == [DocumentState.SPLIT, DocumentState.SPLIT, DocumentState.WAITING]
+
+    @guarantee("S80")
+    def test_parts_are_not_pruned_before_their_document(self, harness: StoreHarness) -> None:
+        """A merge that fails late may be retried, with its parts."""
+        id_, _ = split(harness, 1)
+        harness.queue.finish(claim_one(harness, PAGE), "text")
+        before = harness.advance(1_000)
+        harness.queue.fail(claim_one(harness, MERGE), "no disk", final=True)
+        assert harness.store.prune(before, limit=9).documents == 0
+        harness.queue.retry(id_, ANNA)
+        claim_one(harness, MERGE)
+        assert [part.result for part in harness.store.parts(id_, limit=9)] == ['"text"']
+
     @guarantee("S80")
     def test_parts_stay_until_their_document_has_ended(self, harness: StoreHarness) -> None:
         id_, _ = split(harness, 2)

@@ -13,8 +13,9 @@
 --                        were retried from the start
 --   file.step            the step whose result has the file
 --   lane_log.kind        `part_ended`: the document of this seq, a part, has ended
---   named_queue          cap, rate_documents and rate_per are its limits, `tat` the state of its rate limit (GCRA), `manual`
---                        and `form` are for people who serve it
+--   named_queue          cap, rate_documents and rate_per are its limits, `manual` and `form` are for people who serve it
+--   queue_rate           `tat` is the state of a queue's rate limit (GCRA). It is not in named_queue, because a claim writes it
+--                        and must not wait for a transaction of a user's that makes a queue
 --
 -- named_queue.weight is called `turn_weight` now: a process of an older version, which would end a document after its first
 -- step, is refused at its next claim.
@@ -22,7 +23,7 @@
 ALTER TABLE document
     ADD COLUMN steps text, ADD COLUMN first_queue text, ADD COLUMN step int NOT NULL DEFAULT 0, ADD COLUMN ahead text,
     ADD COLUMN parent uuid, ADD COLUMN part int, ADD COLUMN split_step int, ADD COLUMN unended_parent uuid;
-CREATE INDEX document_part ON document (parent, part) WHERE parent IS NOT NULL;
+CREATE INDEX document_part ON document (parent, split_step, part) WHERE parent IS NOT NULL;
 CREATE INDEX document_unended_part ON document (unended_parent) WHERE unended_parent IS NOT NULL;
 
 ALTER TABLE attempt
@@ -35,9 +36,13 @@ ALTER TABLE file DROP CONSTRAINT file_pkey;
 ALTER TABLE file ADD PRIMARY KEY (document, step, name);
 
 ALTER TABLE named_queue
-    ADD COLUMN cap bigint, ADD COLUMN rate_documents bigint, ADD COLUMN rate_per bigint, ADD COLUMN tat bigint NOT NULL DEFAULT 0,
+    ADD COLUMN cap bigint, ADD COLUMN rate_documents bigint, ADD COLUMN rate_per bigint,
     ADD COLUMN manual int NOT NULL DEFAULT 0, ADD COLUMN form text;
 ALTER TABLE named_queue RENAME COLUMN weight TO turn_weight;
+CREATE TABLE queue_rate (
+    queue int PRIMARY KEY,
+    tat bigint NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 DROP VIEW document_view;
 CREATE VIEW document_view AS

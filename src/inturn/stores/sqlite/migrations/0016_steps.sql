@@ -11,8 +11,8 @@
 --                        were retried from the start
 --   file.step            the step whose result has the file
 --   lane_log.kind        `part_ended`: the document of this seq, a part, has ended
---   named_queue          cap, rate_documents and rate_per are its limits, `tat` the state of its rate limit (GCRA), `manual`
---                        and `form` are for people who serve it
+--   named_queue          cap, rate_documents and rate_per are its limits, `manual` and `form` are for people who serve it
+--   queue_rate           `tat` is the state of a queue's rate limit (GCRA). Claims write it
 --
 -- named_queue.weight is called `turn_weight` now: a process of an older version, which would end a document after its first
 -- step, is refused at its next claim.
@@ -24,7 +24,7 @@ ALTER TABLE document ADD COLUMN ahead TEXT;
 ALTER TABLE document ADD COLUMN parent BLOB;
 ALTER TABLE document ADD COLUMN part INTEGER;
 ALTER TABLE document ADD COLUMN split_step INTEGER;
-CREATE INDEX document_part ON document (parent, part) WHERE parent IS NOT NULL;
+CREATE INDEX document_part ON document (parent, split_step, part) WHERE parent IS NOT NULL;
 CREATE INDEX document_unended_part ON document (parent) WHERE parent IS NOT NULL AND finished_at IS NULL;
 
 ALTER TABLE attempt ADD COLUMN queue TEXT NOT NULL DEFAULT 'default';
@@ -52,10 +52,13 @@ CREATE INDEX file_blob ON file (blob);
 ALTER TABLE named_queue ADD COLUMN cap INTEGER;
 ALTER TABLE named_queue ADD COLUMN rate_documents INTEGER;
 ALTER TABLE named_queue ADD COLUMN rate_per INTEGER;
-ALTER TABLE named_queue ADD COLUMN tat INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE named_queue ADD COLUMN manual INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE named_queue ADD COLUMN form TEXT;
 ALTER TABLE named_queue RENAME COLUMN weight TO turn_weight;
+CREATE TABLE queue_rate (
+    queue INTEGER PRIMARY KEY,
+    tat INTEGER NOT NULL
+) STRICT;
 
 DROP VIEW document_view;
 CREATE VIEW document_view AS
