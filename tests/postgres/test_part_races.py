@@ -113,7 +113,12 @@ def test_part_is_retried_while_its_document_goes_on(queue: Queue, other: Queue, 
     queue.fail(part, "torn", final=True)
     claims: list[tuple[Claim, ...]] = []
     claimer = threading.Thread(target=lambda: claims.append(other.claim("worker", 9, queues=["merge"])))
-    meanwhile("touch_whole", claimer.start)
+
+    def let_claim() -> None:
+        claimer.start()
+        wait_until(lambda: _waits_for_lock(queue) or not claimer.is_alive())
+
+    meanwhile("touch_whole", let_claim)
     queue.retry(part.document.id, ANNA)
     claimer.join()
     assert claims == [()]
