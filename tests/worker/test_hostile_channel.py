@@ -6,9 +6,14 @@ what stands in the document.
 
 import io
 import json
+import os
+import selectors
+import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +23,14 @@ from hypothesis import strategies as st
 from demo import make_document
 from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import DocumentState, NewDocument
+from inturn.testing import memory_queue
+from inturn.worker.channel import Channel
+from inturn.worker.dispatcher import Dispatcher
+from inturn.worker.in_thread import try_call
+from inturn.worker.inflight import InflightJobs
+from inturn.worker.options import WorkerOptions
+from inturn.worker.pool import ChildProcess
+from inturn.worker.questions import MAX_QUESTIONS
 from worker_harness import WorkerHarness, WorkerThread, eventually
 
 SPEAKER = """
@@ -164,3 +177,77 @@ def test_a_child_that_never_begins_its_document_is_ended_and_another_gets_it(
     eventually(lambda: harness.state(good) is DocumentState.DONE)
     assert harness.state(bad) is DocumentState.DONE
     running.stop()
+
+
+# -- questions ------------------------------------------------------------------------------------------------------
+
+
+def count_open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+class Asking:
+    """A child that asks and does not read, its document, and the worker's side; answers come at once."""
+
+    def __init__(self, folder: Path, child_pid: int) -> None:
+        queue = memory_queue()
+        queue.submit("hostile", [NewDocument("a")])
+        (self.job,) = InflightJobs(queue, "worker", 60_000_000).ack_and_claim(1)
+        ours, self.theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        self.child = ChildProcess(Channel(ours), folder, child_pid, lambda _: None)
+        self.child.is_ready = True
+        self.child.jobs[self.job.number] = self.job
+        pool: Any = SimpleNamespace(spec=SimpleNamespace(limits=None, processor="m:f"), children=[self.child])
+        steps = SimpleNamespace(answer=lambda *_: os.open("/dev/null", os.O_RDONLY))
+        io_: Any = SimpleNamespace(steps=steps)
+        self.dispatcher = Dispatcher(
+            pool, InflightJobs(queue, "worker", 1), io_, WorkerOptions(), lambda call, then: then(*try_call(call))
+        )
+        self.dispatcher.selector.register(self.child.channel, selectors.EVENT_READ, self.child)
+
+    def ask(self) -> None:
+        self.theirs.sendall(json.dumps(["ask", self.job.number, 0, ["results", 0, None]]).encode() + b"\n")
+        self.dispatcher.on_io_event(self.child, selectors.EVENT_READ)
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> Iterator[Asking]:
+    with subprocess.Popen(["/bin/sleep", "60"]) as process:
+        made = Asking(tmp_path, process.pid)
+        yield made
+        made.dispatcher.selector.close()
+        made.child.channel.close()
+        made.theirs.close()
+        process.kill()
+
+
+def test_child_that_reads_no_answers_is_killed_before_they_fill_the_worker(asking: Asking) -> None:
+    before = count_open_files()
+    for _ in range(1_000):
+        if asking.child.is_killed:
+            break
+        asking.ask()
+    assert asking.child.is_killed
+    assert count_open_files() - before <= MAX_QUESTIONS
+
+
+def test_child_that_reads_its_answers_may_ask_for_ever(asking: Asking) -> None:
+    reading = Channel(asking.theirs, takes_fds=True)
+    for _ in range(MAX_QUESTIONS * 10):
+        asking.ask()
+        for _ in reading.receive() or []:
+            os.close(reading.take_fd())
+    assert not asking.child.is_killed
+
+
+def test_answer_that_cannot_be_sent_ends_the_child_alone(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    before = count_open_files()
+    monkeypatch.setattr(os, "dup", refuse)
+    asking.ask()
+    assert asking.child.is_killed
+    assert "Too many open files" in asking.child.reap()
+    assert count_open_files() < before
