@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demo import make_document
+from inturn.blobs import FolderBlobs
 from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import DocumentState, NewDocument
 from inturn.testing import memory_queue
@@ -29,6 +30,7 @@ from inturn.worker.dispatcher import Dispatcher
 from inturn.worker.in_thread import try_call
 from inturn.worker.inflight import InflightJobs
 from inturn.worker.options import WorkerOptions
+from inturn.worker.part_listing import STORE_THREADS, PartListing
 from inturn.worker.pool import ChildProcess
 from inturn.worker.questions import MAX_QUESTIONS
 from worker_harness import WorkerHarness, WorkerThread, eventually
@@ -251,3 +253,25 @@ def test_answer_that_cannot_be_sent_ends_the_child_alone(asking: Asking, monkeyp
     assert asking.child.is_killed
     assert "Too many open files" in asking.child.reap()
     assert count_open_files() < before
+
+
+def test_contents_of_parts_are_opened_a_few_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    fields = {"name": "a", "metadata": {}, "media_type": None, "pages": None, "steps": ["page"]}
+    with (tmp_path / "scratch" / "listing").open("w") as listing:
+        for number in range(200):
+            (tmp_path / "scratch" / f"pack-{number}").write_bytes(b"%d" % number)
+            listing.write(json.dumps({**fields, "content": [f"pack-{number}", 0, 1]}) + "\n")
+    counts = []
+
+    class CountingBlobs(FolderBlobs):
+        def put(self, source: Any, **options: Any) -> Any:
+            counts.append(count_open_files())
+            return super().put(source, **options)
+
+    before = count_open_files()
+    whole: Any = SimpleNamespace(spec=NewDocument("whole"))
+    blobs = CountingBlobs(tmp_path / "blobs")
+    parts = PartListing("listing", tmp_path / "scratch", whole, lambda: blobs)
+    assert len(parts.read(is_sandboxed=True)) == 200
+    assert max(counts) - before <= STORE_THREADS * 5
