@@ -4,13 +4,16 @@ The children are forks of the default processor's, in their box, with a stand-in
 what stands in the document.
 """
 
+import fcntl
 import io
 import json
 import os
+import resource
 import selectors
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,12 +29,13 @@ from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import DocumentState, NewDocument
 from inturn.testing import memory_queue
 from inturn.worker.channel import Channel
+from inturn.worker.child import Child
 from inturn.worker.dispatcher import Dispatcher
 from inturn.worker.in_thread import try_call
 from inturn.worker.inflight import InflightJobs
 from inturn.worker.options import WorkerOptions
 from inturn.worker.part_listing import STORE_THREADS, PartListing
-from inturn.worker.pool import ChildProcess
+from inturn.worker.pool import ChildProcess, ForkServer
 from inturn.worker.questions import MAX_QUESTIONS
 from worker_harness import WorkerHarness, WorkerThread, eventually
 
@@ -275,3 +279,56 @@ def test_contents_of_parts_are_opened_a_few_at_a_time(tmp_path: Path) -> None:
     parts = PartListing("listing", tmp_path / "scratch", whole, lambda: blobs)
     assert len(parts.read(is_sandboxed=True)) == 200
     assert max(counts) - before <= STORE_THREADS * 5
+
+
+# -- descriptors from 1024 on, which select.select refuses ----------------------------------------------------------
+
+HIGH_FD = 1_100
+
+
+@pytest.fixture
+def high() -> Iterator[tuple[Channel, socket.socket]]:
+    """A channel whose descriptor is above 1024, and its other side."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, HIGH_FD * 2), hard))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        channel = Channel(socket.socket(fileno=fcntl.fcntl(ours.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH_FD)))
+        yield channel, theirs
+        channel.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_child_polls_a_channel_with_a_high_descriptor(high: tuple[Channel, socket.socket], tmp_path: Path) -> None:
+    seen: list[int] = []
+    child = Child(high[0], tmp_path, lambda _: None)
+    child._documents[7], child._on_cancel = SimpleNamespace(), seen.append  # type: ignore[assignment]  # noqa: SLF001
+    child.poll_messages()
+    assert seen == []
+    high[1].sendall(b'["cancel", 7]\n')
+    child.poll_messages()
+    assert seen == [7]
+
+
+def test_worker_waits_for_a_fork_server_with_a_high_descriptor(high: tuple[Channel, socket.socket]) -> None:
+    server = ForkServer.__new__(ForkServer)
+    server._channel, server._exits = high[0], {}  # noqa: SLF001
+    assert server.wait_exit(7, 0) is None
+    high[1].sendall(b'["ended", 7, 3, 0]\n')
+    exited = server.wait_exit(7, time.monotonic())
+    assert exited is not None
+    assert exited.status == 3
+
+
+def test_fork_server_serves_a_channel_with_a_high_descriptor(high: tuple[Channel, socket.socket]) -> None:
+    program = """
+import socket, sys
+from inturn.worker.channel import Channel
+from inturn.worker.child import ForkServerProcess
+ForkServerProcess(Channel(socket.socket(fileno=int(sys.argv[1])), takes_fds=True), print).serve()
+"""
+    fd = high[0].fileno()
+    high[1].shutdown(socket.SHUT_WR)
+    subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program, str(fd)], pass_fds=[fd], check=True, timeout=30
+    )

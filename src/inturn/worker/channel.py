@@ -9,6 +9,7 @@ encode the result again.
 import json
 import math
 import os
+import select
 import socket
 from array import array
 from collections import deque
@@ -69,6 +70,15 @@ class Channel:
     def fileno(self) -> int:
         """Return the socket's descriptor, for selectors."""
         return self._socket.fileno()
+
+    def poll(self, timeout: float) -> bool:
+        """Wait up to so many seconds for data, or the end of the other side; return whether there is any.
+
+        `select.select` refuses descriptors from 1024 on.
+        """
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        return bool(poller.poll(timeout * 1_000))
 
     def send(self, *message: Any, fds: Sequence[int] = (), text: bytes | None = None, more: bool = False) -> None:
         """Send a message and its result, the `text`; block until the other side has taken them.

@@ -198,7 +198,7 @@ class Child:
         """Read new messages of the worker without waiting, unless another thread or the loop reads them."""
         if self._is_single_threaded and self._receive_lock.acquire(blocking=False):
             try:
-                if select.select([self._channel], [], [], 0)[0]:
+                if self._channel.poll(0):
                     self._receive()
             finally:
                 self._receive_lock.release()
@@ -345,9 +345,12 @@ class ForkServerProcess:
         """Fork children until the worker closes the channel."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wakeup_w, warn_on_full_buffer=False)
+        poller = select.poll()
+        for fd in (self._channel.fileno(), self._wakeup_r):
+            poller.register(fd, select.POLLIN)
         gc.freeze()  # a collection in a child would touch, and so copy, the pages that all share
         while True:
-            ready, _, _ = select.select([self._channel.fileno(), self._wakeup_r], [], [])
+            ready = {fd for fd, _ in poller.poll()}
             if self._wakeup_r in ready:
                 os.read(self._wakeup_r, 4096)
                 self._reap()
