@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from inturn import NewDocument, Next, OpenDocument, Part, Parts, Reject, Result, processor, runs_in
+from inturn.worker.questions import MAX_QUESTIONS
 from inturn.worker.step_view import AskKind
+
+THREADS = 2 * MAX_QUESTIONS
+"""Threads of a processor that look back at once: more than may ask at once."""
 
 
 def plain(document: OpenDocument) -> Any:
@@ -52,12 +56,12 @@ def look(document: OpenDocument) -> Any:
 def look_in_threads(document: OpenDocument) -> Any:
     """The same from several threads at once."""
     seen: list[Any] = []
-    threads = [threading.Thread(target=lambda: seen.append(look(document))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: seen.append(look(document))) for _ in range(THREADS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(seen) == 4, seen
+    assert len(seen) == THREADS, seen
     assert all(other == seen[0] for other in seen)
     return seen[0]
 

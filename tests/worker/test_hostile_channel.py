@@ -4,11 +4,19 @@ The children are forks of the default processor's, in their box, with a stand-in
 what stands in the document.
 """
 
+import fcntl
 import io
 import json
+import os
+import resource
+import selectors
+import socket
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +24,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demo import make_document
+from inturn.blobs import FolderBlobs
 from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import DocumentState, NewDocument
+from inturn.testing import memory_queue
+from inturn.worker.channel import Channel
+from inturn.worker.child import Child
+from inturn.worker.dispatcher import Dispatcher
+from inturn.worker.in_thread import try_call
+from inturn.worker.inflight import InflightJobs
+from inturn.worker.options import WorkerOptions
+from inturn.worker.part_listing import STORE_THREADS, PartListing
+from inturn.worker.pool import ChildProcess, ForkServer
+from inturn.worker.questions import MAX_QUESTIONS
 from worker_harness import WorkerHarness, WorkerThread, eventually
 
 SPEAKER = """
@@ -164,3 +183,152 @@ def test_a_child_that_never_begins_its_document_is_ended_and_another_gets_it(
     eventually(lambda: harness.state(good) is DocumentState.DONE)
     assert harness.state(bad) is DocumentState.DONE
     running.stop()
+
+
+# -- questions ------------------------------------------------------------------------------------------------------
+
+
+def count_open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+class Asking:
+    """A child that asks and does not read, its document, and the worker's side; answers come at once."""
+
+    def __init__(self, folder: Path, child_pid: int) -> None:
+        queue = memory_queue()
+        queue.submit("hostile", [NewDocument("a")])
+        (self.job,) = InflightJobs(queue, "worker", 60_000_000).ack_and_claim(1)
+        ours, self.theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        self.child = ChildProcess(Channel(ours), folder, child_pid, lambda _: None)
+        self.child.is_ready = True
+        self.child.jobs[self.job.number] = self.job
+        pool: Any = SimpleNamespace(spec=SimpleNamespace(limits=None, processor="m:f"), children=[self.child])
+        steps = SimpleNamespace(answer=lambda *_: os.open("/dev/null", os.O_RDONLY))
+        io_: Any = SimpleNamespace(steps=steps)
+        self.dispatcher = Dispatcher(
+            pool, InflightJobs(queue, "worker", 1), io_, WorkerOptions(), lambda call, then: then(*try_call(call))
+        )
+        self.dispatcher.selector.register(self.child.channel, selectors.EVENT_READ, self.child)
+
+    def ask(self) -> None:
+        self.theirs.sendall(json.dumps(["ask", self.job.number, 0, ["results", 0, None]]).encode() + b"\n")
+        self.dispatcher.on_io_event(self.child, selectors.EVENT_READ)
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> Iterator[Asking]:
+    with subprocess.Popen(["/bin/sleep", "60"]) as process:
+        made = Asking(tmp_path, process.pid)
+        yield made
+        made.dispatcher.selector.close()
+        made.child.channel.close()
+        made.theirs.close()
+        process.kill()
+
+
+def test_child_that_reads_no_answers_is_killed_before_they_fill_the_worker(asking: Asking) -> None:
+    before = count_open_files()
+    for _ in range(1_000):
+        if asking.child.is_killed:
+            break
+        asking.ask()
+    assert asking.child.is_killed
+    assert count_open_files() - before <= MAX_QUESTIONS
+
+
+def test_child_that_reads_its_answers_may_ask_for_ever(asking: Asking) -> None:
+    reading = Channel(asking.theirs, takes_fds=True)
+    for _ in range(MAX_QUESTIONS * 10):
+        asking.ask()
+        for _ in reading.receive() or []:
+            os.close(reading.take_fd())
+    assert not asking.child.is_killed
+
+
+def test_answer_that_cannot_be_sent_ends_the_child_alone(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    before = count_open_files()
+    monkeypatch.setattr(os, "dup", refuse)
+    asking.ask()
+    assert asking.child.is_killed
+    assert "Too many open files" in asking.child.reap()
+    assert count_open_files() < before
+
+
+def test_contents_of_parts_are_opened_a_few_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    fields = {"name": "a", "metadata": {}, "media_type": None, "pages": None, "steps": ["page"]}
+    with (tmp_path / "scratch" / "listing").open("w") as listing:
+        for number in range(200):
+            (tmp_path / "scratch" / f"pack-{number}").write_bytes(b"%d" % number)
+            listing.write(json.dumps({**fields, "content": [f"pack-{number}", 0, 1]}) + "\n")
+    counts = []
+
+    class CountingBlobs(FolderBlobs):
+        def put(self, source: Any, **options: Any) -> Any:
+            counts.append(count_open_files())
+            return super().put(source, **options)
+
+    before = count_open_files()
+    whole: Any = SimpleNamespace(spec=NewDocument("whole"))
+    blobs = CountingBlobs(tmp_path / "blobs")
+    parts = PartListing("listing", tmp_path / "scratch", whole, lambda: blobs)
+    assert len(parts.read(is_sandboxed=True)) == 200
+    assert max(counts) - before <= STORE_THREADS * 5
+
+
+# -- descriptors from 1024 on, which select.select refuses ----------------------------------------------------------
+
+HIGH_FD = 1_100
+
+
+@pytest.fixture
+def high() -> Iterator[tuple[Channel, socket.socket]]:
+    """A channel whose descriptor is above 1024, and its other side."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, HIGH_FD * 2), hard))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        channel = Channel(socket.socket(fileno=fcntl.fcntl(ours.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH_FD)))
+        yield channel, theirs
+        channel.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_child_polls_a_channel_with_a_high_descriptor(high: tuple[Channel, socket.socket], tmp_path: Path) -> None:
+    seen: list[int] = []
+    child = Child(high[0], tmp_path, lambda _: None)
+    child._documents[7], child._on_cancel = SimpleNamespace(), seen.append  # type: ignore[assignment]  # noqa: SLF001
+    child.poll_messages()
+    assert seen == []
+    high[1].sendall(b'["cancel", 7]\n')
+    child.poll_messages()
+    assert seen == [7]
+
+
+def test_worker_waits_for_a_fork_server_with_a_high_descriptor(high: tuple[Channel, socket.socket]) -> None:
+    server = ForkServer.__new__(ForkServer)
+    server._channel, server._exits = high[0], {}  # noqa: SLF001
+    assert server.wait_exit(7, 0) is None
+    high[1].sendall(b'["ended", 7, 3, 0]\n')
+    exited = server.wait_exit(7, time.monotonic())
+    assert exited is not None
+    assert exited.status == 3
+
+
+def test_fork_server_serves_a_channel_with_a_high_descriptor(high: tuple[Channel, socket.socket]) -> None:
+    program = """
+import socket, sys
+from inturn.worker.channel import Channel
+from inturn.worker.child import ForkServerProcess
+ForkServerProcess(Channel(socket.socket(fileno=int(sys.argv[1])), takes_fds=True), print).serve()
+"""
+    fd = high[0].fileno()
+    high[1].shutdown(socket.SHUT_WR)
+    subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program, str(fd)], pass_fds=[fd], check=True, timeout=30
+    )

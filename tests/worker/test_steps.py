@@ -1,13 +1,17 @@
 """Documents that pass through steps: what a processor returns, and what that of the next step sees."""
 
 import hashlib
+import re
+from pathlib import Path
 
 import pytest
 
+from inturn.errors import InvalidInputError
 from inturn.model import DocumentState, NewDocument
 from inturn.sandbox.confinement import SandboxLimits
 from inturn.store_types import EventKind, OutcomeKind
 from inturn.worker.content import RESULT_FILE, stored_text
+from inturn.worker.marked import find_processors
 from inturn.worker.options import QueueOptions
 from inturn.worker.worker import OutcomeCounts
 from step_harness import BOX, PROCESSORS, WAYS, make_queues, run, submit
@@ -217,3 +221,30 @@ def test_each_queue_has_a_circuit_breaker(harness: WorkerHarness) -> None:
 def test_step_is_counted_by_its_own_name() -> None:
     assert {"moved_on", "split"} <= set(OutcomeCounts._fields)
     assert {OutcomeKind.NEXT, OutcomeKind.SPLIT} < set(OutcomeKind)
+
+
+# -- a module that has no processors --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "instead"),
+    [
+        ("mypackage.pipe:ocr", "write mypackage.pipe, or --processor mypackage.pipe:ocr for one function"),
+        ("mypackage/pipe.py", "write mypackage.pipe, or --processor mypackage.pipe:FUNCTION for one function"),
+        ("./mypackage/pipe.py:ocr", "write mypackage.pipe, or --processor mypackage.pipe:ocr for one function"),
+        ("mypackage/__init__.py", "write mypackage, or"),
+        ("step_processors.py", "write step_processors, or"),
+    ],
+)
+def test_path_of_a_file_or_function_is_refused_with_the_module_to_write(given: str, instead: str) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape(instead)):
+        find_processors(given)
+
+
+def test_package_without_marked_functions_names_a_module_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mypackage").mkdir()
+    (tmp_path / "mypackage" / "__init__.py").touch()
+    (tmp_path / "mypackage" / "pipe.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InvalidInputError, match=r"import its modules in __init__\.py, or name mypackage\.pipe$"):
+        find_processors("mypackage")

@@ -3,17 +3,15 @@
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from inturn.processor_api import Reject
 from inturn.worker.in_thread import RunInThread
 from inturn.worker.inflight import Job
 from inturn.worker.invoke import InvocationStatus
 from inturn.worker.pool import ChildProcess
+from inturn.worker.questions import MAX_QUESTIONS
 from inturn.worker.step_reader import Question, StepReader
-
-MAX_QUESTIONS: Final = 1_000
-"""Unanswered questions about one document. Its processor has no more threads than that."""
 
 Send = Callable[[ChildProcess, Sequence[Any], Sequence[int]], None]
 """Sends a message with descriptors to a child."""
@@ -29,7 +27,7 @@ class Answers:
 
     def on_question(self, child: ChildProcess, job: Job, number: Any, values: Any) -> None:
         """Answer a question soon; raise ValueError or TypeError for a malformed one."""
-        if type(number) is not int or len(job.questions) >= MAX_QUESTIONS:
+        if type(number) is not int or count_open_questions(child) >= MAX_QUESTIONS:
             raise ValueError("no question, or one too many")
         job.questions.append((number, Question.parse(values)))
         if len(job.questions) == 1:
@@ -49,8 +47,17 @@ class Answers:
             else:
                 status = InvocationStatus.REJECT if isinstance(error, Reject) else InvocationStatus.RETRY
                 self._send(child, ("answer", number, status, str(error)), ())
+        except OSError as send_error:  # too many open files, for example
+            job.questions.clear()
+            child.kill(f"an answer to it could not be sent: {send_error}")
         finally:
             if fd is not None:
                 os.close(fd)
         if job.questions:
             self._answer_next(child, job)
+
+
+def count_open_questions(child: ChildProcess) -> int:
+    """Count what a child has asked, until its socket has taken the answer: an unsent answer holds a descriptor."""
+    unanswered = sum(len(job.questions) for job in child.jobs.values() if not job.is_finished)
+    return unanswered + child.channel.count_unsent("answer")

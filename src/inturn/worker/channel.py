@@ -9,6 +9,7 @@ encode the result again.
 import json
 import math
 import os
+import select
 import socket
 from array import array
 from collections import deque
@@ -41,6 +42,15 @@ class JsonText(NamedTuple):
     """In bytes."""
 
 
+class UnsentMessage(NamedTuple):
+    """A message, or the rest of one, that the socket has not taken."""
+
+    kind: str
+    data: bytes
+    fds: Sequence[int] = ()
+    """Duplicates: their callers close the originals meanwhile, and the numbers are used again."""
+
+
 class ChannelError(Exception):
     """The other side sent something that is not a message."""
 
@@ -53,14 +63,22 @@ class Channel:
         self._takes_fds = takes_fds
         self._receive_buffer = bytearray()
         self._fds: deque[int] = deque()
-        self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
-        """With duplicates of the descriptors: their callers close them meanwhile, and the numbers are used again."""
+        self._unsent: deque[UnsentMessage] = deque()
         self._send_buffer = b""
         self._pending_text: JsonText | None = None
 
     def fileno(self) -> int:
         """Return the socket's descriptor, for selectors."""
         return self._socket.fileno()
+
+    def poll(self, timeout: float) -> bool:
+        """Wait up to so many seconds for data, or the end of the other side; return whether there is any.
+
+        `select.select` refuses descriptors from 1024 on.
+        """
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        return bool(poller.poll(timeout * 1_000))
 
     def send(self, *message: Any, fds: Sequence[int] = (), text: bytes | None = None, more: bool = False) -> None:
         """Send a message and its result, the `text`; block until the other side has taken them.
@@ -80,32 +98,36 @@ class Channel:
         data, self._send_buffer = self._send_buffer, b""
         self._socket.sendall(data)
 
-    def send_nowait(self, *message: Any, fds: Sequence[int] = ()) -> None:
+    def send_nowait(self, kind: str, *values: Any, fds: Sequence[int] = ()) -> None:
         """Send a message without blocking; `flush` sends the rest. The caller keeps and closes the fds."""
-        self._unsent.append((_encode_line(message), [os.dup(fd) for fd in fds]))
+        self._unsent.append(UnsentMessage(kind, _encode_line((kind, *values)), [os.dup(fd) for fd in fds]))
         self.flush()
+
+    def count_unsent(self, kind: str) -> int:
+        """Count the messages of a kind that the socket has not taken."""
+        return sum(message.kind == kind for message in self._unsent)
 
     def flush(self) -> bool:
         """Send as much as the socket takes now; return whether nothing is left."""
         while self._unsent:
-            data, fds = self._unsent.popleft()
+            message = self._unsent.popleft()
             try:
-                sent = self._socket.sendmsg([data], _ancillary(fds), socket.MSG_DONTWAIT)
+                sent = self._socket.sendmsg([message.data], _ancillary(message.fds), socket.MSG_DONTWAIT)
             except BlockingIOError:
-                self._unsent.appendleft((data, fds))
+                self._unsent.appendleft(message)
                 return False
             except OSError:
-                _close_all(fds)
+                _close_all(message.fds)
                 self._drop_unsent()  # the next receive reports that the other side is gone
                 return True
-            _close_all(fds)
-            if sent < len(data):
-                self._unsent.appendleft((data[sent:], ()))
+            _close_all(message.fds)
+            if sent < len(message.data):
+                self._unsent.appendleft(UnsentMessage(message.kind, message.data[sent:]))
         return True
 
     def _drop_unsent(self) -> None:
         while self._unsent:
-            _close_all(self._unsent.popleft()[1])
+            _close_all(self._unsent.popleft().fds)
 
     def receive(self) -> list[Message] | None:
         """Wait for data and return the complete messages; None when the other side is gone."""

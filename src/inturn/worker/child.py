@@ -44,7 +44,7 @@ from inturn.worker.invoke import (
     write_step,
 )
 from inturn.worker.open_files import DescriptorReader
-from inturn.worker.questions import OpenQuestions
+from inturn.worker.questions import MAX_THREADS_ASKING, OpenQuestions
 from inturn.worker.routing import load_processors, processor_paths
 from inturn.worker.step_view import AskKind, EarlierSteps
 
@@ -149,6 +149,7 @@ class Child:
         self._pending: deque[ChildDocument] = deque()
         self._documents: dict[int, ChildDocument] = {}
         self._questions = OpenQuestions()
+        self._asking = threading.BoundedSemaphore(MAX_THREADS_ASKING)
         self._on_document: Callable[[ChildDocument], object] = self._pending.append
         self._on_cancel: Callable[[int], object] = lambda _: None
         self._is_single_threaded = True
@@ -173,6 +174,12 @@ class Child:
 
     def ask(self, document: int, kind: AskKind, number: int, name: str | None) -> int:
         """Ask the worker for a file about a document, and wait for it; return its descriptor. Threads may call it."""
+        if threading.get_ident() == self._loop_thread:  # it never waits for other threads: it reads their answers
+            return self._ask(document, kind, number, name)
+        with self._asking:
+            return self._ask(document, kind, number, name)
+
+    def _ask(self, document: int, kind: AskKind, number: int, name: str | None) -> int:
         if document not in self._documents:
             raise Retry("the document is no longer processed, so its earlier steps cannot be read")
         asked, question = self._questions.add(document)
@@ -191,7 +198,7 @@ class Child:
         """Read new messages of the worker without waiting, unless another thread or the loop reads them."""
         if self._is_single_threaded and self._receive_lock.acquire(blocking=False):
             try:
-                if select.select([self._channel], [], [], 0)[0]:
+                if self._channel.poll(0):
                     self._receive()
             finally:
                 self._receive_lock.release()
@@ -338,9 +345,12 @@ class ForkServerProcess:
         """Fork children until the worker closes the channel."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wakeup_w, warn_on_full_buffer=False)
+        poller = select.poll()
+        for fd in (self._channel.fileno(), self._wakeup_r):
+            poller.register(fd, select.POLLIN)
         gc.freeze()  # a collection in a child would touch, and so copy, the pages that all share
         while True:
-            ready, _, _ = select.select([self._channel.fileno(), self._wakeup_r], [], [])
+            ready = {fd for fd, _ in poller.poll()}
             if self._wakeup_r in ready:
                 os.read(self._wakeup_r, 4096)
                 self._reap()

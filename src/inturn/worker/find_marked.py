@@ -27,15 +27,26 @@ def describe(module: str) -> dict[str, Any]:
 
 def _import(module: str) -> Any:
     if not all(part.isidentifier() for part in module.split(".")):
-        raise InvalidInputError(f"a module is named as package.module, not {module!r}")
+        raise InvalidInputError(f"a module is named as package.module, not {module!r}{_suggest(module)}")
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
             raise
+        if missing.name == module and module.endswith(".py"):
+            raise InvalidInputError(f"a module is named as package.module, not {module!r}{_suggest(module)}") from None
         raise InvalidInputError(
             f"there is no module {missing.name!r}: install it, or start the worker in the folder that has it"
         ) from missing
+
+
+def _suggest(given: str) -> str:
+    """Describe what to write instead of a file's path or a function's; "" if that is unknown."""
+    path, _, function = given.partition(":")
+    module = path.removeprefix("./").removesuffix(".py").removesuffix("/__init__").strip("/").replace("/", ".")
+    if path.startswith("/") or not all(part.isidentifier() for part in module.split(".")):
+        return ""
+    return f": write {module}, or --processor {module}:{function or 'FUNCTION'} for one function"
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -93,10 +94,17 @@ def marked_functions(module: Any) -> dict[str, tuple[str, Callable[..., Any]]]:
                 )
     if not functions:
         raise InvalidInputError(
-            f"{module.__name__} has no function marked with @inturn.processor(queue=…); mark one, or name a function"
-            f" with --processor"
+            f"{module.__name__} has no function marked with @inturn.processor(queue=…); {_suggest(module)}"
         )
     return functions
+
+
+def _suggest(module: Any) -> str:
+    """Describe what to do about a module without marked functions; those of a package may be in its modules."""
+    name = next((info.name for info in pkgutil.iter_modules(getattr(module, "__path__", []))), None)
+    if name is None:
+        return "mark one, or name a function with --processor"
+    return f"import its modules in __init__.py, or name {module.__name__}.{name}"
 
 
 def function_module(function: Any) -> str:

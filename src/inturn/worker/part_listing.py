@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, Self
 
 from inturn.blobs import Blobs
 from inturn.errors import InvalidInputError
@@ -21,22 +21,34 @@ from inturn.validation import clean_count
 MAX_LINE_BYTES: Final = 1 << 20
 """Of one part; its metadata may have 16,384 characters."""
 MAX_PACKS: Final = 1_000
+"""Files with contents. They are opened one after another, and at most `STORE_THREADS` at a time."""
 STORE_THREADS: Final = 8
 MAX_CONTENT_BYTES: Final = 1 << 30
 """Bytes of the contents of all parts together."""
 
 
 class FileSection:
-    """Reads a part of an open file, for `Blobs.put`."""
+    """Reads a part of a file, for `Blobs.put`. The file is open in its `with` block alone."""
 
-    def __init__(self, fd: int, offset: int, size: int) -> None:
-        self._fd = fd
+    def __init__(self, path: Path, offset: int, size: int) -> None:
+        self._path = path
         self._offset = offset
         self._end = offset + size
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        self._file = open_left_file(self._path)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
 
     def read(self, size: int) -> bytes:
         """Read up to so many bytes."""
-        data = os.pread(self._fd, min(size, self._end - self._offset), self._offset)
+        if self._file is None:
+            raise ValueError("this file is not open")
+        data = os.pread(self._file.fileno(), min(size, self._end - self._offset), self._offset)
         self._offset += len(data)
         return data
 
@@ -57,7 +69,7 @@ class PartListing:
         self._document = document
         self._require_blobs = require_blobs
         self._bytes_left = MAX_CONTENT_BYTES
-        self._packs: dict[str, BinaryIO] = {}
+        self._pack_sizes: dict[str, int] = {}
 
     def read(self, *, is_sandboxed: bool) -> tuple[NewDocument, ...]:
         """Return the parts, and delete what the child has written; raise InvalidInputError for a bad part.
@@ -110,27 +122,25 @@ class PartListing:
         if self._bytes_left < 0:
             raise InvalidInputError(f"the contents of all parts may have {MAX_CONTENT_BYTES >> 20:,} MB together")
         name = Path(pack).name
-        if name not in self._packs:
-            if len(self._packs) >= MAX_PACKS:
+        if name not in self._pack_sizes:
+            if len(self._pack_sizes) >= MAX_PACKS:
                 raise InvalidInputError(f"the contents of all parts may be in {MAX_PACKS} files")
-            self._packs[name] = open_left_file(self._folder / name)
-        fd = self._packs[name].fileno()
-        if offset + size > os.fstat(fd).st_size:
+            with open_left_file(self._folder / name) as file:
+                self._pack_sizes[name] = os.fstat(file.fileno()).st_size
+        if offset + size > self._pack_sizes[name]:
             raise InvalidInputError("its content is not complete")
-        return FileSection(fd, offset, size)
+        return FileSection(self._folder / name, offset, size)
 
     def _store(self, parts: Sequence[ListedPart]) -> tuple[NewDocument, ...]:
         """Store contents side by side: each waits for the disk."""
-        if not self._packs:
+        if not self._pack_sizes:
             return tuple(part.spec for part in parts)
         blobs = self._require_blobs()
         with ThreadPoolExecutor(STORE_THREADS, thread_name_prefix="inturn-parts") as threads:
             return tuple(threads.map(partial(_store_content, blobs), parts))
 
     def _delete_files(self) -> None:
-        for pack in self._packs.values():
-            pack.close()
-        for name in (self._path.name, *self._packs):
+        for name in (self._path.name, *self._pack_sizes):
             with suppress(OSError):
                 (self._folder / name).unlink()
 
@@ -138,7 +148,8 @@ class PartListing:
 def _store_content(blobs: Blobs, part: ListedPart) -> NewDocument:
     if part.content is None:
         return part.spec
-    blob = blobs.put(part.content)  # type: ignore[arg-type]  # it is only read
+    with part.content as content:
+        blob = blobs.put(content)  # type: ignore[arg-type]  # it is only read
     return part.spec._replace(blob=blob.key, sha256=blob.sha256, size=blob.size)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -343,7 +342,7 @@ class ForkServer:
         """Wait for the end of a forked child; None if it still runs after `timeout` seconds."""
         until = time.monotonic() + timeout
         while pid not in self._exits:
-            if not select.select([self._channel.fileno()], [], [], max(0.0, until - time.monotonic()))[0]:
+            if not self._channel.poll(max(0.0, until - time.monotonic())):
                 return None
             try:
                 self._receive()

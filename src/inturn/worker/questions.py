@@ -3,10 +3,15 @@
 import os
 import threading
 from itertools import count
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from inturn.processor_api import Reject, Retry
 from inturn.worker.invoke import InvocationStatus
+
+MAX_QUESTIONS: Final = 16
+"""Questions of one child whose answers it has not received. The worker kills a child that asks more at once."""
+MAX_THREADS_ASKING: Final = MAX_QUESTIONS // 2
+"""Threads of one child that ask at once; the others wait. Documents that ended may leave some of the rest open."""
 
 
 class OpenQuestion:
