@@ -29,15 +29,16 @@ class Taken(NamedTuple):
 
 
 class HumanSteps:
-    """What people do with the documents of queues that they serve by hand (`QueueSettings.manual`)."""
+    """What one person does with the documents of queues that people serve by hand (`QueueSettings.manual`)."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, person: str) -> None:
         self._queue = queue
+        self._worker = person_worker(person)
 
-    def take(self, name: str, person: str, *, lease: int = DEFAULT_PERSON_LEASE) -> Taken:
+    def take(self, name: str, *, lease: int = DEFAULT_PERSON_LEASE) -> Taken:
         """Take the next document of a queue, in the queue's order."""
         status = self.manual_queue(name)
-        claims = self._queue.claim(person_worker(person), 1, queues=[status.name], lease=lease)
+        claims = self._queue.claim(self._worker, 1, queues=[status.name], lease=lease)
         return Taken(claims[0] if claims else None, self.manual_queue(name).waiting)
 
     def extend(self, id: str, fence: int, *, lease: int = DEFAULT_PERSON_LEASE) -> Document:
@@ -93,13 +94,18 @@ class HumanSteps:
         return status
 
     def _claim(self, id: str, fence: int) -> Claim | None:
-        """Return the claim that a person holds under this fence; None if it has ended."""
+        """Return the claim that the person holds under this fence; None if it has ended."""
         document = self._queue.document(id)
         if document.state is not DocumentState.RUNNING or document.fence != fence:
             return None
         if not is_person(document.worker):
             raise IllegalTransitionError(
                 f"document {document.id} is being processed by the worker {document.worker}: it was not taken by hand"
+            )
+        if document.worker != self._worker:
+            raise IllegalTransitionError(
+                f"document {document.id} was taken by {str(document.worker).removeprefix(PERSON_PREFIX)}, not by"
+                f" {self._worker.removeprefix(PERSON_PREFIX)}; nothing was recorded"
             )
         return Claim(document, fence)
 
