@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from inturn.errors import IllegalTransitionError, InvalidInputError, StaleFenceError
 from inturn.forms import Field, clean_answer, parse_form
-from inturn.model import Claim, Document, DocumentState, QueueStatus
+from inturn.model import Claim, Document, DocumentState, QueueStatus, steps_after
 from inturn.queue import Queue
-from inturn.store_types import PERSON_PREFIX, AckStatus, LeaseStatus, Outcome, OutcomeKind, is_person
+from inturn.store_types import PERSON_PREFIX, AckStatus, LeaseStatus, Outcome, OutcomeKind, StepResult, is_person
+from inturn.validation import result_text
 from inturn.values import MAX_NAME_LENGTH, SECOND
 
 DEFAULT_PERSON_LEASE: Final = 1_800 * SECOND
@@ -55,9 +56,8 @@ class HumanSteps:
         """
         claim = self._claim(id, fence)
         if claim is None:
-            return self._repeated(id, fence, FINISHED)
-        fields = self.form(claim.document.queue)
-        value = clean_answer(fields, result) if fields else result
+            return self._finished_before(id, fence, result, to)
+        value = self._answer(claim.document.queue, result)
         if to is None:
             return self._record(self._queue.done(claim, value))
         return self._record(self._queue.next_step(claim, self._queue.queue_status(to).name, value))
@@ -109,6 +109,26 @@ class HumanSteps:
             )
         return Claim(document, fence)
 
+    def _answer(self, queue: str, result: Any) -> Any:
+        fields = self.form(queue)
+        return clean_answer(fields, result) if fields else result
+
+    def _finished_before(self, id: str, fence: int, result: Any, to: str | None) -> Document:
+        """Return a document that was finished under this fence before, with the same result and for the same queue."""
+        document = self._repeated(id, fence, FINISHED)
+        results = self._queue.results(document.id)
+        reached = None if document.state is DocumentState.DONE else document.queue
+        if not results or reached != (to or _planned_next(document, results)):
+            raise _different_finish_error(document, fence)
+        recorded = results[-1]
+        try:
+            text = result_text(self._answer(recorded.queue, result))
+        except InvalidInputError:  # the recorded one fitted the form
+            text = None
+        if recorded.result not in (text, result_text(result)):  # the form may have changed since
+            raise _different_finish_error(document, fence)
+        return document
+
     def _record(self, outcome: Outcome) -> Document:
         if self._queue.ack([outcome])[0] is AckStatus.STALE:
             raise _stale_fence_error(outcome.id, outcome.fence)
@@ -128,6 +148,21 @@ class HumanSteps:
 def person_worker(person: str) -> str:
     """Return the name that a person's claims have in place of a worker's."""
     return f"{PERSON_PREFIX}{person}"[:MAX_NAME_LENGTH]
+
+
+def _planned_next(document: Document, results: Sequence[StepResult]) -> str | None:
+    """Return where a document was to go after the last of these steps; None if it was done then."""
+    ahead = document.spec.steps[1:]
+    for result in results[1:]:
+        ahead = steps_after(result.queue, ahead)
+    return ahead[0] if ahead else None
+
+
+def _different_finish_error(document: Document, fence: int) -> IllegalTransitionError:
+    return IllegalTransitionError(
+        f"document {document.id} was finished under fence {fence} before, with another result or for another queue;"
+        f" that one stays, and nothing was recorded now"
+    )
 
 
 def _stale_fence_error(id_: str, fence: int) -> StaleFenceError:

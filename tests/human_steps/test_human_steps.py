@@ -160,6 +160,30 @@ def test_repeated_call_has_the_same_answer_and_another_is_refused(harness: Store
         people.finish(UNKNOWN_ID, 1, 1)
 
 
+@pytest.mark.parametrize("steps", [[CHECK], [CHECK, EXPORT], [CHECK, EXPORT, "default"]])
+@pytest.mark.parametrize("to", [None, EXPORT, "default"])
+def test_different_finish_under_a_used_fence_is_refused(
+    harness: StoreHarness, people: HumanSteps, steps: list[str], to: str | None
+) -> None:
+    """The person learns that what is recorded is not what was sent now."""
+    harness.queue.change_queue(CHECK, ANNA, form=[{"name": "a"}, {"name": "b"}])
+    id_ = harness.submit_one("acme", steps=steps)
+    taken = people.take(CHECK).claim
+    assert taken is not None
+    answer = {"b": "2", "a": None}
+    recorded = people.finish(id_, taken.fence, answer, to=to)
+    assert people.finish(id_, taken.fence, answer, to=to) == recorded
+    different = [({"b": "3"}, to), ({"c": "2"}, to), (answer, CHECK)]
+    if to == "default" or (to is not None and len(steps) == 1):
+        different.append((answer, None))
+    for other, other_to in different:
+        with pytest.raises(IllegalTransitionError, match="with another result or for another queue"):
+            people.finish(id_, taken.fence, other, to=other_to)
+    harness.queue.change_queue(CHECK, ANNA, form=[{"name": "c"}])
+    assert harness.queue.results(id_)[-1].result == '{"b": "2"}'
+    assert people.finish(id_, taken.fence, {"b": "2"}, to=to) == recorded
+
+
 def test_old_fence_does_nothing_to_a_document_that_another_person_has(
     harness: StoreHarness, people: HumanSteps
 ) -> None:
