@@ -107,6 +107,8 @@ class HumanSteps:
                 f"document {document.id} was taken by {str(document.worker).removeprefix(PERSON_PREFIX)}, not by"
                 f" {self._worker.removeprefix(PERSON_PREFIX)}; nothing was recorded"
             )
+        if document.lease_until is not None and document.lease_until <= self._queue.now():
+            raise _stale_fence_error(document.id, fence)  # a sweep has yet to hand it back
         return Claim(document, fence)
 
     def _answer(self, queue: str, result: Any) -> Any:
