@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from inturn.blobs import open_blobs
+from inturn.errors import IllegalTransitionError
 from inturn.model import Claim, NewDocument, ResultFile
 from inturn.queue import Queue
+from inturn.store_types import Operator
 from inturn.stores import open_store
 
 Inturn = Callable[..., Any]
@@ -142,6 +144,16 @@ def test_batch_and_wait_count_documents_alone(inturn_here: Inturn, queue: Queue)
     assert (record["documents"], record["states"]) == (1, {"split": 1})
     queue.finish(claim(queue, "merge"))
     assert inturn_here("batch", "march", "--wait", "--json").records[0]["states"] == {"done": 1}
+
+
+def test_done_document_is_submitted_again_not_retried(inturn_here: Inturn, queue: Queue) -> None:
+    id_ = submit(inturn_here, "ocr")
+    queue.finish(claim(queue, "ocr"))
+    for options in ((), ("--from-start",)):
+        refused = inturn_here("retry", id_, *options)
+        assert (refused.returncode, "submit it again" in refused.stderr) == (1, True)
+    with pytest.raises(IllegalTransitionError, match="submit it again"):
+        queue.retry(id_, Operator("anna", ""))
 
 
 def test_retry_from_the_start(inturn_here: Inturn, queue: Queue) -> None:
