@@ -1,6 +1,7 @@
 """Steps and parts on the command line: submit, lists, results, retries, batches."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,17 @@ def test_done_document_is_submitted_again_not_retried(inturn_here: Inturn, queue
         assert (refused.returncode, "submit it again" in refused.stderr) == (1, True)
     with pytest.raises(IllegalTransitionError, match="submit it again"):
         queue.retry(id_, Operator("anna", ""))
+
+
+def test_why_names_queue_and_step(inturn_here: Inturn, queue: Queue) -> None:
+    id_ = submit(inturn_here, "ocr", "classify", "export")
+    queue.fail(claim(queue, "ocr"), "torn", retry_in=0)
+    shown = inturn_here("why", id_).stdout
+    assert "Queue: ocr (step 1 of 3)\n" in shown
+    assert re.search(r"^.*Queue.*Error", shown, re.MULTILINE)
+    queue.finish(claim(queue, "ocr"))
+    assert "Queue: classify (step 2 of 3)\n" in inturn_here("why", id_).stdout
+    assert "Queue: pages\n" in inturn_here("why", submit(inturn_here, "pages")).stdout
 
 
 def test_retry_from_the_start(inturn_here: Inturn, queue: Queue) -> None:
