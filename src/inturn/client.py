@@ -182,7 +182,10 @@ class Client:
         return self._get(f"/v1/documents/{quote(id, safe='')}/result", {"wait": wait} if wait else {})["result"]
 
     def results(self, id: str) -> list[dict[str, Any]]:
-        """Return the results of all steps that are done, each with its `step`, `queue`, `result` and `files`."""
+        """Return the results of all steps that are done, each with its `step`, `queue`, `result` and `files`.
+
+        A result of more than 256 KiB is None, with a `result_file` for `step_file`.
+        """
         results: list[dict[str, Any]] = self._get(f"/v1/documents/{quote(id, safe='')}/results", {})["results"]
         return results
 
@@ -192,7 +195,10 @@ class Client:
         return self._request(lambda: self._http.get(path)).content
 
     def parts(self, id: str) -> Iterator[dict[str, Any]]:
-        """Iterate over the parts of a document by number, each with its `state`, `result` or `error`, and `files`."""
+        """Iterate over the parts of a document by number, each with its `state`, `result` or `error`, and `files`.
+
+        A result of more than 256 KiB is None, with a `result_file`; `result` of the part returns it.
+        """
         after: int | None = 0
         while after is not None:
             page = self._get(f"/v1/documents/{quote(id, safe='')}/parts", {"after": after, "limit": PARTS_PAGE})

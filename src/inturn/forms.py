@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +21,11 @@ MAX_LABEL_LENGTH: Final = 200
 MAX_HELP_LENGTH: Final = 1_000
 MAX_ANSWER_LENGTH: Final = 10_000
 """Characters of one text in an answer."""
+MAX_INTEGER: Final = 2**53
+"""Up to which a float, and so JavaScript, has all integers."""
 MAX_SHOWN_LENGTH: Final = 50
+PROTOTYPE_NAME: Final = "__proto__"
+"""Assigned in JavaScript, it is no field of its own."""
 _FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -110,11 +115,15 @@ def _parse_field(value: Any) -> Field:
             "a field's name has 1 to 63 letters, digits, underscores and hyphens, and begins with a letter or an"
             f" underscore, not {_shown(name)}"
         )
+    if name == PROTOTYPE_NAME:
+        raise InvalidInputError(f"a field cannot be named {PROTOTYPE_NAME}")
     required = value.get("required", False)
     if type(required) is not bool:
         raise InvalidInputError(f"field {name}: required must be true or false, not {_shown(required)}")
     kind = _parse_kind(name, value.get("kind", FieldKind.TEXT))
-    label = clean_text(f"the label of field {name}", value.get("label") or name, MAX_LABEL_LENGTH)
+    label = clean_text(f"the label of field {name}", value.get("label") or name, MAX_LABEL_LENGTH).strip()
+    if not label:
+        raise InvalidInputError(f"the label of field {name} must not be blank; left out, it is the name")
     help_ = value.get("help")
     if help_ is not None:
         help_ = clean_text(f"the help of field {name}", help_, MAX_HELP_LENGTH)
@@ -143,7 +152,9 @@ def _parse_options(name: str, kind: FieldKind, options: Any) -> tuple[str, ...]:
 
 
 def _is_number(_: Field, value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
+    if isinstance(value, float):
+        return isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INTEGER
 
 
 def _is_date(_: Field, value: Any) -> bool:
@@ -157,6 +168,8 @@ def _is_date(_: Field, value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        return "an integer beyond 2**53"  # of thousands of digits there is no text
     text = repr(value)
     return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}…"
 

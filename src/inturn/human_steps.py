@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from inturn.errors import IllegalTransitionError, InvalidInputError, StaleFenceError
 from inturn.forms import Field, clean_answer, parse_form
-from inturn.model import Claim, Document, DocumentState, QueueStatus
+from inturn.model import Claim, Document, DocumentState, QueueStatus, steps_after
 from inturn.queue import Queue
-from inturn.store_types import PERSON_PREFIX, AckStatus, LeaseStatus, Outcome, OutcomeKind, is_person
+from inturn.store_types import PERSON_PREFIX, AckStatus, LeaseStatus, Outcome, OutcomeKind, StepResult, is_person
+from inturn.validation import result_text
 from inturn.values import MAX_NAME_LENGTH, SECOND
 
 DEFAULT_PERSON_LEASE: Final = 1_800 * SECOND
@@ -29,15 +30,16 @@ class Taken(NamedTuple):
 
 
 class HumanSteps:
-    """What people do with the documents of queues that they serve by hand (`QueueSettings.manual`)."""
+    """What one person does with the documents of queues that people serve by hand (`QueueSettings.manual`)."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, person: str) -> None:
         self._queue = queue
+        self._worker = person_worker(person)
 
-    def take(self, name: str, person: str, *, lease: int = DEFAULT_PERSON_LEASE) -> Taken:
+    def take(self, name: str, *, lease: int = DEFAULT_PERSON_LEASE) -> Taken:
         """Take the next document of a queue, in the queue's order."""
         status = self.manual_queue(name)
-        claims = self._queue.claim(person_worker(person), 1, queues=[status.name], lease=lease)
+        claims = self._queue.claim(self._worker, 1, queues=[status.name], lease=lease)
         return Taken(claims[0] if claims else None, self.manual_queue(name).waiting)
 
     def extend(self, id: str, fence: int, *, lease: int = DEFAULT_PERSON_LEASE) -> Document:
@@ -54,9 +56,8 @@ class HumanSteps:
         """
         claim = self._claim(id, fence)
         if claim is None:
-            return self._repeated(id, fence, FINISHED)
-        fields = self.form(claim.document.queue)
-        value = clean_answer(fields, result) if fields else result
+            return self._finished_before(id, fence, result, to)
+        value = self._answer(claim.document.queue, result)
         if to is None:
             return self._record(self._queue.done(claim, value))
         return self._record(self._queue.next_step(claim, self._queue.queue_status(to).name, value))
@@ -93,7 +94,7 @@ class HumanSteps:
         return status
 
     def _claim(self, id: str, fence: int) -> Claim | None:
-        """Return the claim that a person holds under this fence; None if it has ended."""
+        """Return the claim that the person holds under this fence; None if it has ended."""
         document = self._queue.document(id)
         if document.state is not DocumentState.RUNNING or document.fence != fence:
             return None
@@ -101,7 +102,34 @@ class HumanSteps:
             raise IllegalTransitionError(
                 f"document {document.id} is being processed by the worker {document.worker}: it was not taken by hand"
             )
+        if document.worker != self._worker:
+            raise IllegalTransitionError(
+                f"document {document.id} was taken by {str(document.worker).removeprefix(PERSON_PREFIX)}, not by"
+                f" {self._worker.removeprefix(PERSON_PREFIX)}; nothing was recorded"
+            )
+        if document.lease_until is not None and document.lease_until <= self._queue.now():
+            raise _stale_fence_error(document.id, fence)  # a sweep has yet to hand it back
         return Claim(document, fence)
+
+    def _answer(self, queue: str, result: Any) -> Any:
+        fields = self.form(queue)
+        return clean_answer(fields, result) if fields else result
+
+    def _finished_before(self, id: str, fence: int, result: Any, to: str | None) -> Document:
+        """Return a document that was finished under this fence before, with the same result and for the same queue."""
+        document = self._repeated(id, fence, FINISHED)
+        results = self._queue.results(document.id)
+        reached = None if document.state is DocumentState.DONE else document.queue
+        if not results or reached != (to or _planned_next(document, results)):
+            raise _different_finish_error(document, fence)
+        recorded = results[-1]
+        try:
+            text = result_text(self._answer(recorded.queue, result))
+        except InvalidInputError:  # the recorded one fitted the form
+            text = None
+        if recorded.result not in (text, result_text(result)):  # the form may have changed since
+            raise _different_finish_error(document, fence)
+        return document
 
     def _record(self, outcome: Outcome) -> Document:
         if self._queue.ack([outcome])[0] is AckStatus.STALE:
@@ -122,6 +150,21 @@ class HumanSteps:
 def person_worker(person: str) -> str:
     """Return the name that a person's claims have in place of a worker's."""
     return f"{PERSON_PREFIX}{person}"[:MAX_NAME_LENGTH]
+
+
+def _planned_next(document: Document, results: Sequence[StepResult]) -> str | None:
+    """Return where a document was to go after the last of these steps; None if it was done then."""
+    ahead = document.spec.steps[1:]
+    for result in results[1:]:
+        ahead = steps_after(result.queue, ahead)
+    return ahead[0] if ahead else None
+
+
+def _different_finish_error(document: Document, fence: int) -> IllegalTransitionError:
+    return IllegalTransitionError(
+        f"document {document.id} was finished under fence {fence} before, with another result or for another queue;"
+        f" that one stays, and nothing was recorded now"
+    )
 
 
 def _stale_fence_error(id_: str, fence: int) -> StaleFenceError:

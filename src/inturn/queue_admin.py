@@ -9,7 +9,16 @@ from typing import Any, Final
 from inturn.errors import IllegalTransitionError, InvalidInputError
 from inturn.forms import form_text
 from inturn.ids import clean_id
-from inturn.model import NO_METADATA, RETRYABLE, CustomerSettings, QueueSettings, RateLimit, Receipt, clean_queue
+from inturn.model import (
+    NO_METADATA,
+    RETRYABLE,
+    CustomerSettings,
+    DocumentState,
+    QueueSettings,
+    RateLimit,
+    Receipt,
+    clean_queue,
+)
 from inturn.policy import Policy
 from inturn.policy.forecasts import ForecastOutcome
 from inturn.queue_reader import QueueReader
@@ -40,7 +49,7 @@ class QueueAdmin(QueueReader):
         """
         receipts = self.store.retry((clean_id(id),), operator, from_start=from_start, now=now)
         if not receipts:
-            self._raise_illegal_transition(id, "be tried again")
+            self._raise_illegal_transition(id, "be tried again", if_done="; to process it again, submit it again")
         return receipts[0]
 
     def cancel_many(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
@@ -233,14 +242,15 @@ class QueueAdmin(QueueReader):
         ids.reverse()
         return (ids[at : at + CHUNK_SIZE] for at in range(0, len(ids), CHUNK_SIZE))
 
-    def _raise_illegal_transition(self, id_: str, action: str) -> None:
+    def _raise_illegal_transition(self, id_: str, action: str, *, if_done: str = "") -> None:
         document = self.store.document(clean_id(id_))
         if document.parent is not None and document.state in RETRYABLE:
             raise IllegalTransitionError(
                 f"document {document.id} is a part of {document.parent}, which has gone on without it; retry that one"
             )
         state = f"{document.state} and expedited already" if document.expedited else str(document.state)
-        raise IllegalTransitionError(f"document {document.id} is {state} and cannot {action}")
+        advice = if_done if document.state is DocumentState.DONE else ""
+        raise IllegalTransitionError(f"document {document.id} is {state} and cannot {action}{advice}")
 
 
 def _one_of(customer: str | None, queue: str | None) -> bool:

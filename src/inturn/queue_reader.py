@@ -197,7 +197,9 @@ class QueueReader:
         clean = clean_queue(name)
         status = next((status for status in self.store.queues() if status.name == clean), None)
         if status is None:
-            raise NotFoundError(f"there is no queue {clean!r}; a queue is made with its first document, or before it")
+            raise NotFoundError(
+                f"there is no queue {clean!r}; it is made with its first document, or with: inturn queues set {clean}"
+            )
         return status
 
     def policy(self) -> PolicyVersion:

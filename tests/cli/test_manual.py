@@ -81,7 +81,16 @@ def test_document_is_released_extended_and_rejected(inturn_here: Inturn) -> None
     stale = inturn_here("manual", "finish", first["id"], "--fence", str(first["fence"]), "--json")
     assert (stale.returncode, json.loads(stale.stderr)["error"]) == (1, "stale_fence")
     rejected = inturn_here(
-        "manual", "reject", second["id"], "--reason", "no invoice", "--fence", str(second["fence"]), "--json"
+        "manual",
+        "reject",
+        second["id"],
+        "--reason",
+        "no invoice",
+        "--fence",
+        str(second["fence"]),
+        "--by",
+        "bert",
+        "--json",
     ).records[0]
     assert (rejected["state"], rejected["error"]) == ("failed", "no invoice")
 

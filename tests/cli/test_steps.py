@@ -1,6 +1,7 @@
 """Steps and parts on the command line: submit, lists, results, retries, batches."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ from typing import Any
 import pytest
 
 from inturn.blobs import open_blobs
+from inturn.errors import IllegalTransitionError
 from inturn.model import Claim, NewDocument, ResultFile
 from inturn.queue import Queue
+from inturn.store_types import Operator
 from inturn.stores import open_store
 
 Inturn = Callable[..., Any]
@@ -142,6 +145,27 @@ def test_batch_and_wait_count_documents_alone(inturn_here: Inturn, queue: Queue)
     assert (record["documents"], record["states"]) == (1, {"split": 1})
     queue.finish(claim(queue, "merge"))
     assert inturn_here("batch", "march", "--wait", "--json").records[0]["states"] == {"done": 1}
+
+
+def test_done_document_is_submitted_again_not_retried(inturn_here: Inturn, queue: Queue) -> None:
+    id_ = submit(inturn_here, "ocr")
+    queue.finish(claim(queue, "ocr"))
+    for options in ((), ("--from-start",)):
+        refused = inturn_here("retry", id_, *options)
+        assert (refused.returncode, "submit it again" in refused.stderr) == (1, True)
+    with pytest.raises(IllegalTransitionError, match="submit it again"):
+        queue.retry(id_, Operator("anna", ""))
+
+
+def test_why_names_queue_and_step(inturn_here: Inturn, queue: Queue) -> None:
+    id_ = submit(inturn_here, "ocr", "classify", "export")
+    queue.fail(claim(queue, "ocr"), "torn", retry_in=0)
+    shown = inturn_here("why", id_).stdout
+    assert "Queue: ocr (step 1 of 3)\n" in shown
+    assert re.search(r"^.*Queue.*Error", shown, re.MULTILINE)
+    queue.finish(claim(queue, "ocr"))
+    assert "Queue: classify (step 2 of 3)\n" in inturn_here("why", id_).stdout
+    assert "Queue: pages\n" in inturn_here("why", submit(inturn_here, "pages")).stdout
 
 
 def test_retry_from_the_start(inturn_here: Inturn, queue: Queue) -> None:

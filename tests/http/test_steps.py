@@ -1,6 +1,5 @@
 """Documents that pass through steps, and documents that are split into parts, over HTTP."""
 
-import json
 from typing import Any
 
 import pytest
@@ -108,7 +107,7 @@ def test_customer_makes_no_queue_by_its_steps(harness: Harness, acme: TestClient
 
 def test_results_of_all_steps_have_their_files(harness: Harness, anna: TestClient) -> None:
     id_ = submit(anna, steps=STEPS)
-    image, huge = store(harness, "page 1.png", b"image"), store(harness, RESULT_FILE, json.dumps(["x"] * 9).encode())
+    image, huge = store(harness, "page 1.png", b"image"), store(harness, RESULT_FILE, b'["x"]')
     first = harness.queue.done(claim(harness, "ocr"), {"pages": 1})._replace(files=(image,))
     harness.queue.ack([first])
     second = harness.queue.done(claim(harness, "classify"), None)._replace(result="null", files=(huge,))
@@ -117,11 +116,16 @@ def test_results_of_all_steps_have_their_files(harness: Harness, anna: TestClien
     answer = anna.get(f"/v1/documents/{id_}/results").json()
     assert answer["id"] == id_
     assert [(step["step"], step["queue"], step["result"]) for step in answer["results"]] == [
-        (0, "ocr", {"pages": 1}), (1, "classify", ["x"] * 9), (2, "export", "sent"),
+        (0, "ocr", {"pages": 1}), (1, "classify", None), (2, "export", "sent"),
     ]  # fmt: skip
     assert [[file["name"] for file in step["files"]] for step in answer["results"]] == [["page 1.png"], [], []]
     assert anna.get(f"/v1/documents/{id_}/results/0/files/page%201.png").content == b"image"
-    for path in ("1/files/page%201.png", f"1/files/{RESULT_FILE}", "7/files/page%201.png"):
+    large = [
+        step["result_file"] and (step["result_file"]["name"], step["result_file"]["size"]) for step in answer["results"]
+    ]
+    assert large == [None, (RESULT_FILE, 5), None]
+    assert anna.get(f"/v1/documents/{id_}/results/1/files/{RESULT_FILE}").json() == ["x"]
+    for path in ("1/files/page%201.png", f"0/files/{RESULT_FILE}", "7/files/page%201.png"):
         assert anna.get(f"/v1/documents/{id_}/results/{path}").status_code == 404
     assert anna.get(f"/v1/documents/{id_}/result").json()["result"] == "sent"
 
@@ -148,6 +152,33 @@ def test_parts_are_listed_by_number_in_pages(harness: Harness, anna: TestClient)
     part = anna.get(f"/v1/documents/{page['parts'][0]['id']}").json()
     assert (part["parent"], part["part"], part["queue"]) == (id_, 1, "pages")
     assert anna.get(f"/v1/documents/{submit(anna)}/parts").json()["parts"] == []
+
+
+def test_large_results_of_parts_are_not_read_for_the_list(harness: Harness, anna: TestClient) -> None:
+    """Results of up to 64 MB each would fill the memory."""
+    id_ = split(harness, anna, 2)
+    done = harness.queue.done(claim(harness, "pages"), None)
+    harness.queue.ack([done._replace(result="null", files=(store(harness, RESULT_FILE, b'["x"]'),))])
+    first, second = anna.get(f"/v1/documents/{id_}/parts").json()["parts"]
+    assert (first["result"], first["files"], second["result_file"]) == (None, [], None)
+    assert (first["result_file"]["name"], first["result_file"]["size"]) == (RESULT_FILE, 5)
+    assert anna.get(f"/v1/documents/{first['id']}/result").json()["result"] == ["x"]
+
+
+@pytest.mark.parametrize(("size", "pages"), [(1, [[1], [2], [3], [4], [5]]), (250, [[1, 2], [3, 4], [5]])])
+def test_page_of_parts_ends_when_its_results_are_large(
+    harness: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch, size: int, pages: list[list[int]]
+) -> None:
+    monkeypatch.setattr("inturn.http.routes.steps.MAX_PAGE_BYTES", size)
+    monkeypatch.setattr("inturn.http.routes.steps.PARTS_AT_ONCE", 2)
+    id_, after, listed_parts = split(harness, anna, 5), 0, []
+    for _ in range(5):
+        harness.queue.finish(claim(harness, "pages"), "x" * 100)
+    while after is not None:
+        page = anna.get(f"/v1/documents/{id_}/parts", params={"limit": 1_000, "after": after}).json()
+        listed_parts.append([part["part"] for part in page["parts"]])
+        after = page["next"]
+    assert listed_parts == pages
 
 
 def test_customer_sees_one_document_and_not_its_parts(harness: Harness, anna: TestClient, acme: TestClient) -> None:

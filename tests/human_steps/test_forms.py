@@ -47,6 +47,8 @@ def test_form_is_stored_as_text_and_read_again() -> None:
         ([{"name": "a", "colour": "red"}], "a form's field has name, label, kind, options, required, help"),
         ([{"name": "a", "kind": "colour"}], "one of text, number, boolean, choice, date"),
         ([{"name": "a", "required": "yes"}], "true or false"),
+        ([{"name": "__proto__"}], "cannot be named __proto__"),
+        ([{"name": "a", "label": " "}], "label of field a must not be blank"),
         ([{"name": "a", "label": 7}], "label of field a must be text"),
         ([{"name": "a", "kind": "choice"}], "a choice needs options"),
         ([{"name": "a", "options": ["x"]}], "a choice needs options, and no other kind has them"),
@@ -59,6 +61,10 @@ def test_form_is_stored_as_text_and_read_again() -> None:
 def test_form_that_makes_no_sense_is_refused(form: Any, advice: str) -> None:
     with pytest.raises(InvalidInputError, match=advice.replace("(", "\\(")):
         parse_form(form)
+
+
+def test_labels_are_stripped() -> None:
+    assert parse_form([{"name": "a", "label": " Total "}])[0].label == "Total"
 
 
 def test_answer_has_what_the_form_asks_for() -> None:
@@ -78,6 +84,9 @@ def test_answer_has_what_the_form_asks_for() -> None:
         ({"kind": ""}, "kind: it is required"),
         ({"total": "12"}, "total: it must be a number, not '12'"),
         ({"total": True}, "total: it must be a number"),
+        ({"total": 2**53 + 1}, "total: it must be a number, not an integer beyond"),
+        ({"total": -(10**5_000)}, "total: it must be a number, not an integer beyond"),
+        ({"day": 10**5_000}, "not an integer beyond"),
         ({"total": float("nan")}, "total: it must be a number"),
         ({"paid": 1}, "paid: it must be true or false"),
         ({"kind": "bill"}, "kind: it must be one of 'invoice', 'letter', not 'bill'"),

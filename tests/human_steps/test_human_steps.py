@@ -32,13 +32,13 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreHar
 
 @pytest.fixture
 def people(harness: StoreHarness) -> HumanSteps:
-    return HumanSteps(harness.queue)
+    return HumanSteps(harness.queue, "anna")
 
 
 def test_person_takes_the_next_document_for_half_an_hour(harness: StoreHarness, people: HumanSteps) -> None:
     first = harness.submit_one("acme", queue=CHECK)
     harness.submit("acme", 2, queue=CHECK)
-    taken = people.take(CHECK, "anna")
+    taken = people.take(CHECK)
     assert taken.claim is not None
     document = taken.claim.document
     assert (document.id, document.worker, taken.waiting) == (first, "person:anna", 2)
@@ -46,18 +46,18 @@ def test_person_takes_the_next_document_for_half_an_hour(harness: StoreHarness, 
 
 
 def test_nothing_is_taken_from_an_empty_or_paused_queue(harness: StoreHarness, people: HumanSteps) -> None:
-    assert people.take(CHECK, "anna") == (None, 0)
+    assert people.take(CHECK) == (None, 0)
     harness.submit("acme", 2, queue=CHECK)
     harness.queue.pause(ANNA, queue=CHECK)
-    assert people.take(CHECK, "anna") == (None, 2)
+    assert people.take(CHECK) == (None, 2)
 
 
 def test_only_queues_that_people_serve(harness: StoreHarness, people: HumanSteps) -> None:
     harness.submit("acme", 1, queue=EXPORT)
     with pytest.raises(IllegalTransitionError, match="people do not serve the queue export"):
-        people.take(EXPORT, "anna")
+        people.take(EXPORT)
     with pytest.raises(NotFoundError, match="there is no queue 'nowhere'"):
-        people.take("nowhere", "anna")
+        people.take("nowhere")
     (claimed,) = harness.queue.claim("w1", queues=[EXPORT])
     with pytest.raises(IllegalTransitionError, match="is being processed by the worker w1"):
         people.finish(claimed.document.id, claimed.fence, 1)
@@ -65,7 +65,7 @@ def test_only_queues_that_people_serve(harness: StoreHarness, people: HumanSteps
 
 def test_result_is_recorded_and_the_document_goes_to_its_next_step(harness: StoreHarness, people: HumanSteps) -> None:
     id_ = harness.submit_one("acme", steps=[CHECK, EXPORT])
-    taken = people.take(CHECK, "anna").claim
+    taken = people.take(CHECK).claim
     assert taken is not None
     document = people.finish(id_, taken.fence, {"ok": True})
     assert (document.state, document.queue, document.step) == (DocumentState.WAITING, EXPORT, 1)
@@ -74,7 +74,7 @@ def test_result_is_recorded_and_the_document_goes_to_its_next_step(harness: Stor
 
 def test_person_may_name_the_next_queue_if_there_is_one(harness: StoreHarness, people: HumanSteps) -> None:
     id_ = harness.submit_one("acme", queue=CHECK)
-    taken = people.take(CHECK, "anna").claim
+    taken = people.take(CHECK).claim
     assert taken is not None
     with pytest.raises(NotFoundError, match="there is no queue 'exprot'"):
         people.finish(id_, taken.fence, 1, to="exprot")
@@ -85,7 +85,7 @@ def test_person_may_name_the_next_queue_if_there_is_one(harness: StoreHarness, p
 def test_result_must_fit_the_form(harness: StoreHarness, people: HumanSteps) -> None:
     harness.queue.change_queue(CHECK, ANNA, form=[{"name": "total", "kind": "number", "required": True}])
     id_ = harness.submit_one("acme", queue=CHECK)
-    taken = people.take(CHECK, "anna").claim
+    taken = people.take(CHECK).claim
     assert taken is not None
     with pytest.raises(InvalidInputError, match="total: it is required"):
         people.finish(id_, taken.fence, {})
@@ -97,18 +97,18 @@ def test_result_must_fit_the_form(harness: StoreHarness, people: HumanSteps) -> 
 def test_released_document_keeps_place_and_attempts(harness: StoreHarness, people: HumanSteps) -> None:
     id_ = harness.submit_one("acme", queue=CHECK)
     harness.submit("acme", 1, queue=CHECK)
-    taken = people.take(CHECK, "anna").claim
+    taken = people.take(CHECK).claim
     assert taken is not None
     document = people.release(id_, taken.fence)
     assert (document.state, document.attempt) == (DocumentState.WAITING, 0)
-    again = people.take(CHECK, "bert").claim
+    again = HumanSteps(harness.queue, "bert").take(CHECK).claim
     assert again is not None
     assert again.document.id == id_
 
 
 def test_rejected_document_fails_for_good_with_the_reason(harness: StoreHarness, people: HumanSteps) -> None:
     id_ = harness.submit_one("acme", queue=CHECK, max_attempts=9)
-    taken = people.take(CHECK, "anna").claim
+    taken = people.take(CHECK).claim
     assert taken is not None
     with pytest.raises(InvalidInputError, match="with a reason"):
         people.reject(id_, taken.fence, "  ")
@@ -118,24 +118,26 @@ def test_rejected_document_fails_for_good_with_the_reason(harness: StoreHarness,
 
 def test_lease_is_extended_and_ends_by_the_ordinary_rules(harness: StoreHarness, people: HumanSteps) -> None:
     id_ = harness.submit_one("acme", queue=CHECK)
-    taken = people.take(CHECK, "anna", lease=seconds(60)).claim
+    taken = people.take(CHECK, lease=seconds(60)).claim
     assert taken is not None
     harness.advance(50)
     assert people.extend(id_, taken.fence, lease=seconds(60)).lease_until == START + seconds(110)
     harness.advance(50)
     harness.store.sweep()
     assert harness.state(id_) is DocumentState.RUNNING
-    harness.advance(20)
-    harness.store.sweep()
-    assert harness.state(id_) is DocumentState.WAITING
-    for act in (
-        lambda: people.extend(id_, taken.fence),
-        lambda: people.finish(id_, taken.fence, 1),
-        lambda: people.release(id_, taken.fence),
-        lambda: people.reject(id_, taken.fence, "no"),
-    ):
-        with pytest.raises(StaleFenceError, match="no longer holds"):
-            act()
+    harness.advance(10)
+    for state in (DocumentState.RUNNING, DocumentState.WAITING):
+        assert harness.state(id_) is state
+        for act in (
+            lambda: people.extend(id_, taken.fence),
+            lambda: people.finish(id_, taken.fence, 1),
+            lambda: people.release(id_, taken.fence),
+            lambda: people.reject(id_, taken.fence, "no"),
+        ):
+            with pytest.raises(StaleFenceError, match="no longer holds"):
+                act()
+        harness.advance(1)
+        harness.store.sweep()
 
 
 def test_repeated_call_has_the_same_answer_and_another_is_refused(harness: StoreHarness, people: HumanSteps) -> None:
@@ -144,7 +146,7 @@ def test_repeated_call_has_the_same_answer_and_another_is_refused(harness: Store
     rejected, released = harness.submit_one("acme", queue=CHECK), harness.submit_one("acme", queue=CHECK)
     fences = {}
     for _ in range(3):
-        claim = people.take(CHECK, "anna").claim
+        claim = people.take(CHECK).claim
         assert claim is not None
         fences[claim.document.id] = claim.fence
     for _ in range(2):
@@ -160,19 +162,60 @@ def test_repeated_call_has_the_same_answer_and_another_is_refused(harness: Store
         people.finish(UNKNOWN_ID, 1, 1)
 
 
+@pytest.mark.parametrize("steps", [[CHECK], [CHECK, EXPORT], [CHECK, EXPORT, "default"]])
+@pytest.mark.parametrize("to", [None, EXPORT, "default"])
+def test_different_finish_under_a_used_fence_is_refused(
+    harness: StoreHarness, people: HumanSteps, steps: list[str], to: str | None
+) -> None:
+    """The person learns that what is recorded is not what was sent now."""
+    harness.queue.change_queue(CHECK, ANNA, form=[{"name": "a"}, {"name": "b"}])
+    id_ = harness.submit_one("acme", steps=steps)
+    taken = people.take(CHECK).claim
+    assert taken is not None
+    answer = {"b": "2", "a": None}
+    recorded = people.finish(id_, taken.fence, answer, to=to)
+    assert people.finish(id_, taken.fence, answer, to=to) == recorded
+    different = [({"b": "3"}, to), ({"c": "2"}, to), (answer, CHECK)]
+    if to == "default" or (to is not None and len(steps) == 1):
+        different.append((answer, None))
+    for other, other_to in different:
+        with pytest.raises(IllegalTransitionError, match="with another result or for another queue"):
+            people.finish(id_, taken.fence, other, to=other_to)
+    harness.queue.change_queue(CHECK, ANNA, form=[{"name": "c"}])
+    assert harness.queue.results(id_)[-1].result == '{"b": "2"}'
+    assert people.finish(id_, taken.fence, {"b": "2"}, to=to) == recorded
+
+
 def test_old_fence_does_nothing_to_a_document_that_another_person_has(
     harness: StoreHarness, people: HumanSteps
 ) -> None:
     id_ = harness.submit_one("acme", queue=CHECK)
-    old = people.take(CHECK, "anna").claim
+    old = people.take(CHECK).claim
     assert old is not None
     people.release(id_, old.fence)
-    new = people.take(CHECK, "bert").claim
+    new = HumanSteps(harness.queue, "bert").take(CHECK).claim
     assert new is not None
     for act in (lambda: people.finish(id_, old.fence, 1), lambda: people.release(id_, old.fence)):
         with pytest.raises(StaleFenceError):
             act()
     assert harness.document(id_).worker == "person:bert"
+
+
+def test_colleague_does_nothing_to_a_document_under_its_fence(harness: StoreHarness, people: HumanSteps) -> None:
+    """What is recorded stands under the name of the person who took it."""
+    id_ = harness.submit_one("acme", queue=CHECK)
+    taken, bert = people.take(CHECK).claim, HumanSteps(harness.queue, "bert")
+    assert taken is not None
+    for act in (
+        lambda: bert.extend(id_, taken.fence),
+        lambda: bert.finish(id_, taken.fence, 1),
+        lambda: bert.release(id_, taken.fence),
+        lambda: bert.reject(id_, taken.fence, "no"),
+    ):
+        with pytest.raises(IllegalTransitionError, match="taken by anna, not by bert"):
+            act()
+    assert harness.document(id_).worker == "person:anna"
+    assert people.finish(id_, taken.fence, 1).state is DocumentState.DONE
 
 
 @pytest.mark.parametrize("order", Order)
@@ -195,6 +238,6 @@ def test_list_has_the_order_in_which_documents_are_taken(
     few = waiting_in_order(harness.queue, CHECK, limit=5)
     assert [item.document.id for item in few] == open_ones[:5]
     taken = []
-    while (claim := people.take(CHECK, "anna").claim) is not None:
+    while (claim := people.take(CHECK).claim) is not None:
         taken.append(claim.document.id)
     assert taken == open_ones

@@ -122,3 +122,17 @@ def test_the_readers_language_is_chosen(wanted: str | None, environ: dict[str, s
 def test_an_unknown_language_is_refused_with_the_five(wanted: str | None, environ: dict[str, str]) -> None:
     with pytest.raises(InvalidInputError, match="en, de, es, pl, pt"):
         choose(wanted, environ)
+
+
+@pytest.mark.parametrize(
+    ("language", "key", "words"),
+    [
+        ("es", "parts_left", "de partes"),
+        ("es", "manual_held", "de documentos"),
+        ("pt", "parts_left", "de partes"),
+        ("pt", "manual_held", "de documentos"),
+    ],
+)
+def test_millions_take_de(language: str, key: str, words: str) -> None:
+    assert words in Texts(language).text(key, n=1_000_000, queue="q")
+    assert words not in Texts(language).text(key, n=1_000, queue="q")

@@ -144,7 +144,7 @@ def test_person_is_no_worker(harness: StoreHarness, insights: Insights) -> None:
     harness.queue.change_queue(CHECK, ANNA, manual=True)
     harness.submit("acme", 1, queue=CHECK)
     id_ = harness.submit_one("acme", queue=OCR)
-    HumanSteps(harness.queue).take(CHECK, "anna")
+    HumanSteps(harness.queue, "anna").take(CHECK)
     assert not insights.has_worker(harness.clock.now())
     assert insights.why(id_).no_start is NoStart.NO_WORKER
 

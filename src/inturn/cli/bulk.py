@@ -208,6 +208,8 @@ class _BulkJob:
             return str(error)
         if document.parent is not None and document.state in self._action.allowed_states:
             return f"document {id_} is a part of {document.parent}, which has gone on without it; retry that one"
+        if self._action is RETRY and document.state is DocumentState.DONE:
+            return f"document {id_} is done and cannot be retried; to process it again, submit it again"
         states = ", ".join(sorted(self._action.allowed_states))
         return f"document {id_} is {document.state}; {self._action.verb} is for those that are {states}"
 

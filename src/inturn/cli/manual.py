@@ -67,8 +67,8 @@ def take(session: Session, queue: QueueArgument, *, lease: LeaseOption = DEFAULT
 
     It is reserved for the one who runs the command, by --by or login name.
     """
-    steps = HumanSteps(session.queue)
-    taken = steps.take(queue, session.operator.name, lease=parse_duration("--lease", lease))
+    steps = _human_steps(session)
+    taken = steps.take(queue, lease=parse_duration("--lease", lease))
     if taken.claim is None:
         if session.as_json:
             session.emit({"taken": None, "waiting": taken.waiting})
@@ -88,7 +88,7 @@ def extend(
 ) -> None:
     """Keep a document that you have taken for longer, from now."""
     length = parse_duration("--lease", lease)
-    document = HumanSteps(session.queue).extend(id, _fence(session, id, fence), lease=length)
+    document = _human_steps(session).extend(id, _fence(session, id, fence), lease=length)
     if session.as_json:
         session.emit(document_record(document))
     else:
@@ -112,12 +112,12 @@ def finish(
     It is checked against the form of the queue. Then the document goes to its next step, or is done.
     """
     value = None if result is None else read_json("the result", result)
-    _print_now(session, HumanSteps(session.queue).finish(id, _fence(session, id, fence), value, to=next_))
+    _print_now(session, _human_steps(session).finish(id, _fence(session, id, fence), value, to=next_))
 
 
 def release(session: Session, id: IdArgument, *, fence: FenceOption = None) -> None:
     """Hand back a document that you have taken: it keeps its place."""
-    _print_now(session, HumanSteps(session.queue).release(id, _fence(session, id, fence)))
+    _print_now(session, _human_steps(session).release(id, _fence(session, id, fence)))
 
 
 def reject(
@@ -128,7 +128,11 @@ def reject(
     fence: FenceOption = None,
 ) -> None:
     """Fail a document that you have taken for good."""
-    _print_now(session, HumanSteps(session.queue).reject(id, _fence(session, id, fence), reason))
+    _print_now(session, _human_steps(session).reject(id, _fence(session, id, fence), reason))
+
+
+def _human_steps(session: Session) -> HumanSteps:
+    return HumanSteps(session.queue, session.operator.name)
 
 
 def _fence(session: Session, id_: str, fence: int | None) -> int:

@@ -95,7 +95,9 @@ def set_(  # noqa: PLR0913 - one option for each setting
         changed["rate"] = parse_rate(rate)
     if form is not None:
         changed["form"] = None if form == "none" else parse_form(read_json("a form", form))
-    if not changed:
+    if changed.get("form") is not None:
+        _require_manual(session, name, manual=manual)
+    if not changed and name in {status.name for status in session.queue.queues()}:
         raise InvalidInputError(
             "nothing to change: give --description, --weight, --max-running, --rate, --manual or --form"
         )
@@ -104,6 +106,13 @@ def set_(  # noqa: PLR0913 - one option for each setting
         session.emit({"queue": name, **settings_record(settings)})
     else:
         session.print_text("named_queue_set", name=name)
+
+
+def _require_manual(session: Session, name: str, *, manual: bool | None) -> None:
+    if manual is None:
+        manual = any(status.settings.manual for status in session.queue.queues() if status.name == name)
+    if not manual:
+        raise InvalidInputError("a form is for queues that people serve: give --manual with --form")
 
 
 def pause(session: Session, name: NameArgument) -> None:
@@ -117,6 +126,7 @@ def resume(session: Session, name: NameArgument) -> None:
 
 
 def _set_paused(session: Session, name: str, *, paused: bool) -> None:
+    name = session.queue.queue_status(name).name
     (session.queue.pause if paused else session.queue.resume)(session.operator, queue=name)
     if session.as_json:
         session.emit({"queue": name, "paused": paused})

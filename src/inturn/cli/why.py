@@ -8,7 +8,7 @@ import typer
 from inturn.cli.json_output import why_record
 from inturn.cli.output import Column, first_line, print_details, print_table
 from inturn.cli.session import Session
-from inturn.insights.explain import explain
+from inturn.insights.explain import explain, has_steps
 from inturn.store_types import Attempt
 
 
@@ -25,18 +25,18 @@ def why(session: Session, id: Annotated[str, typer.Argument(help="The document's
         return
     print_details(session.console, explain(why, session.texts, share))
     if attempts:
-        _print_attempts(session, attempts)
+        _print_attempts(session, attempts, has_queues=has_steps(why.document))
 
 
-def _print_attempts(session: Session, attempts: Sequence[Attempt]) -> None:
+def _print_attempts(session: Session, attempts: Sequence[Attempt], *, has_queues: bool) -> None:
     texts = session.texts
-    has_steps = len({(attempt.queue, attempt.step) for attempt in attempts}) > 1
+    has_queues = has_queues or len({(attempt.queue, attempt.step) for attempt in attempts}) > 1
     heads = ["head_attempt", "head_started", "head_ended", "head_how", "head_error"]
-    heads = ["head_queue", *heads] if has_steps else heads
+    heads = ["head_queue", *heads] if has_queues else heads
     columns = [Column(texts.text(key), folds=key == "head_error") for key in heads]
     rows = [
         (
-            *((attempt.queue,) if has_steps else ()),
+            *((attempt.queue,) if has_queues else ()),
             texts.number(attempt.number),
             texts.time(attempt.started_at),
             texts.time(attempt.ended_at),

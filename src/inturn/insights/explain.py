@@ -15,7 +15,7 @@ from inturn.insights import (
     NoStart,
     Why,
 )
-from inturn.model import DocumentState
+from inturn.model import DEFAULT_QUEUE, Document, DocumentState
 from inturn.policy.forecasts import HeldCounts
 from inturn.policy.position import Ahead
 from inturn.values import SECOND
@@ -61,6 +61,8 @@ def explain(why: Why, texts: Texts, share: CustomerShare | None = None) -> Itera
     document = why.document
     yield texts.text("label_document"), f"{document.id} ({document.spec.name})"
     yield texts.text("label_customer"), document.customer
+    if has_steps(document) or document.queue != DEFAULT_QUEUE:
+        yield texts.text("head_queue"), _queue(document, texts)
     yield texts.text("label_state"), _state(why, texts)
     yield texts.text("label_level"), _level(why, texts)
     if why.counter is not None:
@@ -82,6 +84,11 @@ def explain(why: Why, texts: Texts, share: CustomerShare | None = None) -> Itera
         yield texts.text("label_start"), _start(why, texts)
 
 
+def has_steps(document: Document) -> bool:
+    """Return whether a document passes through more than one queue."""
+    return bool(document.step or document.ahead)
+
+
 def describe_share(share: CustomerShare | None, texts: Texts) -> str:
     """Describe a customer's actual share against its fair share; None if workers did nothing."""
     window = texts.duration(SHARE_WINDOW)
@@ -96,6 +103,13 @@ def describe_share(share: CustomerShare | None, texts: Texts) -> str:
 def format_percent(part: float, texts: Texts) -> str:
     """Format a part of 1 in percent."""
     return f"{texts.number(round(part * 100, 1))} %"
+
+
+def _queue(document: Document, texts: Texts) -> str:
+    if not has_steps(document):
+        return document.queue
+    total = document.step + 1 + len(document.ahead)
+    return texts.text("queue_step", queue=document.queue, step=document.step + 1, total=total)
 
 
 def _state(why: Why, texts: Texts) -> str:

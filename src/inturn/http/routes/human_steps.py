@@ -51,7 +51,7 @@ def list_queue_documents(
 @router.post("/queues/{name}/take", operation_id="takeDocument", responses=ErrorResponses.of(409, 422))
 def take(name: NamedQueue, scope: PersonScope, _: OperatorAccess, lease: Lease = DEFAULT_PERSON_LEASE) -> schemas.Taken:
     """Operators: take the next document of a queue that people serve, for half an hour if nothing else is said."""
-    taken = HumanSteps(scope.app_state.queue).take(name, scope.caller.name, lease=lease)
+    taken = _human_steps(scope).take(name, lease=lease)
     return schemas.Taken(
         taken=None if taken.claim is None else serialize_taken(taken.claim.document, scope.caller),
         waiting=taken.waiting,
@@ -64,27 +64,31 @@ def extend(
     id: DocumentId, body: schemas.Fence, scope: PersonScope, _: OperatorAccess, lease: Lease = DEFAULT_PERSON_LEASE
 ) -> schemas.TakenDocument:
     """Operators: hold a document that was taken for as long again, from now."""
-    document = HumanSteps(scope.app_state.queue).extend(scope.document(id).id, body.fence, lease=lease)
+    document = _human_steps(scope).extend(scope.document(id).id, body.fence, lease=lease)
     return serialize_taken(document, scope.caller)
 
 
 @router.post("/documents/{id}/finish", operation_id="finishDocument", responses=ErrorResponses.of(409, 413, 422))
 def finish(id: DocumentId, body: schemas.Finish, scope: PersonScope, _: OperatorAccess) -> schemas.Document:
     """Operators: record the result of a document that was taken. It goes to the next queue, or is done."""
-    steps, own = HumanSteps(scope.app_state.queue), scope.document(id)
+    steps, own = _human_steps(scope), scope.document(id)
     return _serialize(scope, steps.finish(own.id, body.fence, body.result, to=body.next))
 
 
 @router.post("/documents/{id}/release", operation_id="releaseDocument", responses=ErrorResponses.of(409, 413, 422))
 def release(id: DocumentId, body: schemas.Fence, scope: PersonScope, _: OperatorAccess) -> schemas.Document:
     """Operators: hand back a document that was taken. It keeps its place, and no attempt is counted."""
-    return _serialize(scope, HumanSteps(scope.app_state.queue).release(scope.document(id).id, body.fence))
+    return _serialize(scope, _human_steps(scope).release(scope.document(id).id, body.fence))
 
 
 @router.post("/documents/{id}/reject", operation_id="rejectDocument", responses=ErrorResponses.of(409, 413, 422))
 def reject(id: DocumentId, body: schemas.Rejection, scope: PersonScope, _: OperatorAccess) -> schemas.Document:
     """Operators: fail a document that was taken for good, with a reason, which its customer sees."""
-    return _serialize(scope, HumanSteps(scope.app_state.queue).reject(scope.document(id).id, body.fence, body.reason))
+    return _serialize(scope, _human_steps(scope).reject(scope.document(id).id, body.fence, body.reason))
+
+
+def _human_steps(scope: CallerScope) -> HumanSteps:
+    return HumanSteps(scope.app_state.queue, scope.caller.name)
 
 
 def _serialize(scope: CallerScope, document: Document) -> schemas.Document:

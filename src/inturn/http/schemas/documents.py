@@ -127,7 +127,10 @@ class StepResult(BaseModel):
 
     step: int = Field(description="Its number, from 0.")
     queue: str
-    result: Any
+    result: Any = Field(description="Null if it is in `result_file`.")
+    result_file: ResultFile | None = Field(
+        description="The file of a result of more than 256 KiB, at the address of the step's files."
+    )
     files: list[ResultFile]
 
 
@@ -145,13 +148,19 @@ class PartResult(BaseModel):
     part: int = Field(description="Its number, from 1.")
     name: str
     state: State
-    result: Any
+    result: Any = Field(description="Null if it is in `result_file`.")
+    result_file: ResultFile | None = Field(
+        description="The file of a result of more than 256 KiB: `GET /v1/documents/{id}/result` of the part has it."
+    )
     error: str | None = Field(description="For a customer's key, its first line.")
     files: list[ResultFile]
 
 
 class Parts(BaseModel):
-    """One page of the parts of a document; give `next` as `after` for the following one."""
+    """One page of the parts of a document; give `next` as `after` for the following one.
+
+    A page has up to `limit` parts, at least one, and about 16 MB of results.
+    """
 
     id: Id
     documents: int = Field(description="All parts of its last split.")

@@ -58,8 +58,8 @@ export class ResultPanel {
     this.link.href = `${this.path}/results`;
     const last = results[results.length - 1];
     const pick = (/** @type {string} */ step) => {
-      const { result, files } = results.find((item) => String(item.step) === step) ?? last;
-      this.#draw({ result, files, path: `${this.path}/results/${step}` });
+      const { result, result_file: file, files } = results.find((item) => String(item.step) === step) ?? last;
+      this.#draw({ result, files: file === null ? files : [file, ...files], path: `${this.path}/results/${step}` });
     };
     const options = results.map((item) => /** @type {const} */ ([String(item.step), item.queue]));
     fill(this.choice, segments({ label: t("document.result_steps"), options, value: String(last.step), pick }).node);
@@ -75,7 +75,7 @@ export class ResultPanel {
       this.body,
       text !== null && (text === "" ? el("p", { class: "muted" }, t("document.result_no_text")) : textPreview(text, t("document.result_text"))),
       isMore && this.#more(rest, text !== null),
-      text === null && !isMore && el("p", { class: "muted" }, t("document.result_none")),
+      text === null && !isMore && files.every((file) => file.name !== "result.json") && el("p", { class: "muted" }, t("document.result_none")),
       files.length > 0 && this.#files(files, path),
     );
   }

@@ -41,17 +41,17 @@ export class AnswerForm {
    */
   value() {
     if (this.#json !== null) return this.#parse(this.#json);
-    /** @type {Record<string, unknown>} */
-    const result = {};
+    /** @type {[string, unknown][]} */
+    const entries = [];
     for (const item of this.#fields) {
       const { field, input } = item;
       const { value, problem } = readField(field, input);
       item.setError(problem);
-      if (value !== null) result[field.name] = value;
+      if (value !== null) entries.push([field.name, value]);
     }
     const invalid = /** @type {HTMLElement | null} */ (this.node.querySelector("[aria-invalid]"));
     invalid?.focus();
-    return invalid === null ? { ok: true, result } : { ok: false };
+    return invalid === null ? { ok: true, result: Object.fromEntries(entries) } : { ok: false };
   }
 
   focus() {
