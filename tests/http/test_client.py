@@ -127,7 +127,7 @@ def test_client_reads_the_history_of_its_customer(client: Client, tmp_path: Path
     answer = client.history(by="customer", since=since)
     assert [one["customer"] for one in answer["series"]] == ["acme"]
     assert sum(n or 0 for n in answer["total"]["submitted"]) == 3
-    with pytest.raises(InvalidInputError, match="whole queue"):
+    with pytest.raises(InvalidInputError, match="of all customers"):
         client.history(by="level")
 
 
