@@ -66,11 +66,14 @@ def read_stored(
     session: Session, text: str | None, files: Sequence[ResultFile]
 ) -> tuple[Any, list[dict[str, str | int | None]]]:
     """Read the result of a step or a part, and describe its files."""
-    from inturn.worker.content import RESULT_FILE  # noqa: PLC0415 - brings TLS
-    from inturn.worker.step_results import own_files, read_stored_text  # noqa: PLC0415 - brings TLS
+    from inturn.worker.content import (  # noqa: PLC0415 - brings TLS
+        RESULT_FILE,
+        own_files,
+        stored_text,
+    )
 
     is_in_blob = any(file.name == RESULT_FILE for file in files)
-    stored = read_stored_text(text, files, _require_blobs(session) if is_in_blob else None)
+    stored = stored_text(text, files, _require_blobs(session) if is_in_blob else None)
     described = [
         {"name": file.name, "size": file.size, "sha256": file.sha256, "media_type": file.media_type}
         for file in own_files(files)

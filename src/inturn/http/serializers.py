@@ -18,7 +18,7 @@ from inturn.model import Document, QueueStatus, ResultFile
 from inturn.queue_reader import QueueReader
 from inturn.store_types import Event, Operator, PolicyVersion
 from inturn.values import SECOND
-from inturn.worker.step_results import own_files
+from inturn.worker.content import own_files
 from inturn.worker_report import Progress
 
 

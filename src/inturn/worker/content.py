@@ -159,3 +159,8 @@ def stored_text(text: str | None, files: Sequence[ResultFile], blobs: Blobs | No
     blobs.check(large.blob, large.sha256)
     with blobs.open(large.blob) as source:
         return source.read().decode()
+
+
+def own_files(files: Sequence[ResultFile]) -> list[ResultFile]:
+    """Return the files that a processor returned, without the one that holds a result too large for its row."""
+    return [file for file in files if file.name != RESULT_FILE]
