@@ -141,12 +141,15 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @dataclass
 class ConsoleErrors:
-    """Errors and warnings of the console. A test that expects some clears the list."""
+    """Errors and warnings of the console. A test that expects some clears the list, or names them before they come."""
 
     messages: list[str] = field(default_factory=list)
+    expected: str | None = None
+    """What an expected message contains; one may come at any time until the test ends."""
 
     def record(self, message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
+        is_expected = self.expected is not None and self.expected in message.text
+        if message.type in {"error", "warning"} and not is_expected:
             self.messages.append(f"{message.type}: {message.text}")
 
 

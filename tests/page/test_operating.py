@@ -185,10 +185,9 @@ def test_revoking_ones_own_key_is_told_before_and_signs_out(
     row = page.get_by_role("row").filter(has_text="This session")
     row.get_by_role("button", name="Revoke: me").click()
     expect(page.get_by_role("dialog")).to_contain_text("You are signed in with this API key and will be signed out.")
+    console_errors.expected = "401"  # a request that was under way may be answered after the page has signed out
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
-    assert [item for item in console_errors.messages if "401" not in item] == []
-    console_errors.messages.clear()
 
 
 def test_somebody_who_only_reads_sees_keys_and_settings_but_no_button(locked: ServerProcess, visit: Visit) -> None:
