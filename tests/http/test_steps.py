@@ -170,7 +170,7 @@ def test_page_of_parts_ends_when_its_results_are_large(
     harness: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch, size: int, pages: list[list[int]]
 ) -> None:
     monkeypatch.setattr("inturn.http.routes.steps.MAX_PAGE_BYTES", size)
-    monkeypatch.setattr("inturn.http.routes.steps.PARTS_AT_ONCE", 2)
+    monkeypatch.setattr("inturn.http.routes.steps.PARTS_PER_READ", 2)
     id_, after, listed_parts = split(harness, anna, 5), 0, []
     for _ in range(5):
         harness.queue.finish(claim(harness, "pages"), "x" * 100)

@@ -22,7 +22,7 @@ router: Final = APIRouter(prefix="/v1", tags=["documents"])
 MAX_PARTS: Final = 1_000
 MAX_PAGE_BYTES: Final = 16 * 1024 * 1024
 """About how large the results in a page of parts become together."""
-PARTS_AT_ONCE: Final = 50
+PARTS_PER_READ: Final = 50
 """Parts that are read together: a result in a row has up to 256 KiB."""
 Step = Annotated[int, Path(ge=0, le=2**31, description="The step's number, from 0.")]
 
@@ -101,7 +101,7 @@ def _read_page(scope: CallerScope, id_: str, limit: int, after: int) -> tuple[li
     page: list[PartResult] = []
     size, last = 0, after
     while True:
-        count = min(PARTS_AT_ONCE, limit + 1 - len(page))
+        count = min(PARTS_PER_READ, limit + 1 - len(page))
         parts = scope.app_state.queue.parts(id_, limit=count, after=last)
         for part in parts:
             size += len(part.result or "")

@@ -112,7 +112,7 @@ function makeField({ kind, label, required, help, options }) {
 }
 
 /**
- * A field's value for the API, null if it has none, and what is wrong with it.
+ * A field's value for the API, null if it has none, and the reason why it is invalid.
  * @param {Api.FormField} field
  * @param {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} input
  */

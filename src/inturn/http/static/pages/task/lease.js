@@ -9,7 +9,7 @@ import { ApiError, isAbort, send } from "../../api.js";
 const SECOND = 1_000_000;
 const LEASE = 1_800 * SECOND;
 const RENEW_MS = 60_000;
-/** Without a key, a click or a scroll for so long, nobody works on it. */
+/** Without a key, a click or a scroll for so long, the page counts as unattended. */
 const IDLE_MS = 300_000;
 const ENDING = 300 * SECOND;
 const ACTIVITY = /** @type {const} */ (["keydown", "pointerdown", "wheel", "input"]);
