@@ -250,8 +250,8 @@ class Dispatcher:
                 raise ProcessorError(str(rest[0]))
             child.is_ready, child.free_since, self._failed_starts = True, time.monotonic(), 0
             self.pool.mode = self.pool.mode or ExecutionMode(rest[0])
-        elif (job := child.jobs.get(rest[0])) is None or job.is_finished:
-            return  # the worker has given it up meanwhile
+        elif (job := child.jobs.get(rest[0])) is None or job.is_finished:  # the worker has given it up meanwhile
+            self._answers.on_late_message(child, kind, rest)
         elif kind == "begun":
             if job.begun_at is None:  # a second start would gain time
                 job.begun_at = min(max(job.sent_at, _finite_number(rest[1])), time.monotonic())
