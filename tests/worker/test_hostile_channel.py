@@ -332,3 +332,11 @@ ForkServerProcess(Channel(socket.socket(fileno=int(sys.argv[1])), takes_fds=True
     subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", program, str(fd)], pass_fds=[fd], check=True, timeout=30
     )
+
+
+def test_question_about_a_document_that_was_taken_back_is_answered(asking: Asking) -> None:
+    """A child may begin a document just when the worker takes it back; it would wait for ever."""
+    asking.child.jobs.clear()
+    asking.ask()
+    asking.theirs.settimeout(10)
+    assert json.loads(asking.theirs.recv(4_096)) == ["answer", 0, "retry", "the document is no longer processed"]
