@@ -61,7 +61,7 @@ class Answers:
             else:
                 status = InvocationStatus.REJECT if isinstance(error, Reject) else InvocationStatus.RETRY
                 self._send(child, ("answer", number, status, str(error)), ())
-        except OSError as send_error:  # too many open files, for example
+        except (OSError, ValueError) as send_error:  # too many open files, or answers that it does not read
             job.questions.clear()
             child.kill(f"an answer to it could not be sent: {send_error}")
         finally:
